@@ -1,0 +1,91 @@
+"""What a network is, apart from its weights: one frozen dataclass that a checkpoint can store as JSON."""
+
+import math
+from dataclasses import dataclass
+
+EMBEDDINGS = ("binary", "onehot", "none")
+ATTENTIONS = ("assign", "erase_samples", "update", "erase_centers")  # A1 to A4, in the order of Eq. 4
+PROJECTIONS = ("query", "key", "value")
+PROJECTION_NAMES = tuple(
+    f"{attention}.{projection}" for attention in ATTENTIONS for projection in PROJECTIONS
+)
+
+
+@dataclass(frozen=True)
+class LloydConfig:
+    """Shape and attention maps of a :class:`LloydTransformer`.
+
+    The defaults are those of every learned network of the paper: one layer, softmax in all four attentions.
+    The network that computes Lloyd's iterations exactly is described by :func:`exact_config`.
+
+    Raises
+    ------
+    ValueError
+        If a field has a value that no network can have.
+    """
+
+    n_features: int  # d, coordinates of a sample
+    n_clusters: int  # k
+    embedding: str = "binary"  # code of a center: "binary" (BN), "onehot" (OH) or "none" (NA), Def. 2.1
+    n_layers: int = 1  # layers, which all share one set of projections
+    assign_map: str = (
+        "softmax"  # A1: "softmax", "argmax" (first maximiser) or "hardmax" (mean of all maximisers)
+    )
+    erase_map: str = "softmax"  # A2 and A4: "softmax", "hardmax" or "identity" (each token sees itself only)
+    update_map: str = "softmax"  # A3: "softmax" or "hardmax"
+    inverse_temperature: float = (
+        1.0  # gamma of Eq. 3, used by softmax; the other maps are its limit at infinity
+    )
+    keep_bias: float | None = (
+        None  # eta in (0, 1): update's keys include the centers at score -eta; hardmax only
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse what no network can be."""
+        for name in ("n_features", "n_clusters", "n_layers"):
+            _check_positive_int(name, getattr(self, name))
+        _check_choice("embedding", self.embedding, EMBEDDINGS)
+        _check_choice("assign_map", self.assign_map, ("softmax", "argmax", "hardmax"))
+        _check_choice("erase_map", self.erase_map, ("softmax", "hardmax", "identity"))
+        _check_choice("update_map", self.update_map, ("softmax", "hardmax"))
+        if not (_is_real(self.inverse_temperature) and 0 < self.inverse_temperature < math.inf):
+            raise ValueError(
+                f"`inverse_temperature` should be a positive finite number, got {self.inverse_temperature!r}"
+            )
+        if self.keep_bias is not None:
+            self._check_keep_bias(self.keep_bias)
+
+    def _check_keep_bias(self, keep_bias: float) -> None:
+        # Between 0 (a member's score) and 1 (the least squared distance of two different codes).
+        if not (_is_real(keep_bias) and 0 < keep_bias < 1):
+            raise ValueError(f"`keep_bias` should be None or a number between 0 and 1, got {keep_bias!r}")
+        if self.update_map != "hardmax":
+            raise ValueError(
+                f"`keep_bias` should be None with update_map={self.update_map!r}, got {keep_bias!r}"
+            )
+
+    @property
+    def code_width(self) -> int:
+        """Width of a center's code: ceil(log2 k) for "binary", k for "onehot", 0 for "none"."""
+        if self.embedding == "binary":
+            return (self.n_clusters - 1).bit_length()
+        return self.n_clusters if self.embedding == "onehot" else 0
+
+    @property
+    def token_width(self) -> int:
+        """Width e of a token, the paper's d_emb: coordinates, then code."""
+        return self.n_features + self.code_width
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _check_positive_int(name: str, value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"`{name}` should be an int >= 1, got {value!r}")
+
+
+def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"`{name}` should be one of {', '.join(map(repr, choices))}, got {value!r}")

@@ -1,0 +1,187 @@
+"""The network as a module: parameters, tokens in, layers, tokens out."""
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple, Self
+
+import torch
+from torch import Tensor, nn
+
+from .block import LayerAttention, lloyd_layer
+from .config import ATTENTIONS, PROJECTION_NAMES, PROJECTIONS, LloydConfig
+from .embedding import decode_labels, embed_centers, embed_samples
+from .lloyd_weights import exact_config, lloyd_projections
+
+
+class LloydOutput(NamedTuple):
+    """Tokens after the last layer, and every layer's attention matrices if they were asked for."""
+
+    sample_tokens: Tensor  # (B, n, token_width)
+    center_tokens: Tensor  # (B, k, token_width)
+    attention: list[LayerAttention] | None  # one dict a layer, by the names of ATTENTIONS
+
+
+def random_projections(
+    config: LloydConfig, generator: torch.Generator | None = None, dtype: torch.dtype = torch.float32
+) -> dict[str, Tensor]:
+    """Draw the twelve projections from U(-1/sqrt(e), 1/sqrt(e)), as ``nn.Linear(e, e, bias=False)`` does.
+
+    The paper does not state its initialisation. Drawn on the generator's device, or on the CPU.
+    """
+    e = config.token_width
+    device = "cpu" if generator is None else generator.device
+    return {
+        name: torch.empty(e, e, dtype=dtype, device=device).uniform_(-(e**-0.5), e**-0.5, generator=generator)
+        for name in PROJECTION_NAMES
+    }
+
+
+class LloydTransformer(nn.Module):
+    """Transformer whose layer moves cluster centers: exactly as Lloyd's iteration, or as training taught it.
+
+    One head, no bias, no mask, no layer norm, no feed-forward (Def. 2.2, 2.3). All layers share them.
+
+    Parameters
+    ----------
+    config : LloydConfig
+        Shape and attention maps.
+    projections : mapping of str to Tensor of shape (token_width, token_width), optional
+        Initial parameters by the names of ``PROJECTION_NAMES``; copied. By default, random ones.
+    generator : torch.Generator, optional
+        Source of the random ones.
+    dtype : torch.dtype
+        Of the random ones.
+
+    Attributes
+    ----------
+    config : LloydConfig
+        As given.
+    assign, erase_samples, update, erase_centers : nn.ParameterDict
+        The "query", "key" and "value" projections of the four attentions, of shape (token_width,
+        token_width).
+
+    Examples
+    --------
+    >>> import torch
+    >>> network = LloydTransformer.exact(n_features=1, n_clusters=2)
+    >>> samples = torch.tensor([[[0.0], [1.0], [5.0], [7.0]]], dtype=torch.float64)
+    >>> network.step(samples, samples[:, :2]).squeeze()
+    tensor([0.0000, 4.3333], dtype=torch.float64)
+    """
+
+    def __init__(
+        self,
+        config: LloydConfig,
+        projections: Mapping[str, Tensor] | None = None,
+        *,
+        generator: torch.Generator | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        super().__init__()
+        self.config = config
+        if projections is None:
+            projections = random_projections(config, generator, dtype)
+        for name in ATTENTIONS:
+            matrices = {key: projections[f"{name}.{key}"].detach().clone() for key in PROJECTIONS}
+            self.add_module(name, nn.ParameterDict(matrices))
+
+    @classmethod
+    def exact(
+        cls,
+        n_features: int,
+        n_clusters: int,
+        embedding: Literal["binary", "onehot"] = "binary",
+        n_layers: int = 1,
+    ) -> Self:
+        """Network in float64 whose centers after layer t are those of Lloyd's algorithm after t iterations.
+
+        Equally near centers: the first one wins. Empty clusters keep their center.
+
+        Raises
+        ------
+        ValueError
+            For ``embedding="none"``, which cannot be exact.
+        """
+        config = exact_config(n_features, n_clusters, embedding, n_layers)
+        return cls(config, lloyd_projections(config))
+
+    def forward(
+        self,
+        samples: Tensor,
+        centers: Tensor,
+        sample_weight: Tensor | None = None,
+        *,
+        return_attention: bool = False,
+    ) -> LloydOutput:
+        """Embed samples and centers once, then apply the layers one after the other (Eq. 4 iterated).
+
+        Parameters
+        ----------
+        samples : Tensor of shape (B, n, d)
+            Any other leading dimensions do as well.
+        centers : Tensor of shape (B, k, d)
+            With the same leading dimensions.
+        sample_weight : Tensor of shape (B, n), optional
+            How often each sample counts.
+        return_attention : bool
+            Whether to return all attention matrices.
+
+        Returns
+        -------
+        output : LloydOutput
+            Tokens and, if asked for, attention matrices. ``output.center_tokens[..., :d]`` are the centers.
+
+        Raises
+        ------
+        ValueError
+            If the shapes do not belong to this network or to each other.
+        """
+        self._check_shapes(samples, centers, sample_weight)
+        x, c = embed_samples(samples, self.config), embed_centers(centers, self.config)
+        projections = dict(self.named_parameters())
+        attention: list[LayerAttention] | None = [] if return_attention else None
+        for _ in range(self.config.n_layers):
+            if attention is None:
+                x, c = lloyd_layer(x, c, projections, self.config, sample_weight)
+            else:
+                x, c, matrices = lloyd_layer(
+                    x, c, projections, self.config, sample_weight, return_attention=True
+                )
+                attention.append(matrices)
+        return LloydOutput(x, c, attention)
+
+    def step(self, samples: Tensor, centers: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+        """Move the centers by one layer on freshly embedded tokens: F(X, C) of the paper.
+
+        Iterating this re-embeds at every step, which is how learned networks are meant to be iterated.
+
+        Returns
+        -------
+        centers : Tensor of shape (B, k, d)
+            The coordinates of C+.
+        """
+        self._check_shapes(samples, centers, sample_weight)
+        x, c = embed_samples(samples, self.config), embed_centers(centers, self.config)
+        _, c = lloyd_layer(x, c, dict(self.named_parameters()), self.config, sample_weight)
+        return c[..., : self.config.n_features]
+
+    def decode_labels(self, sample_tokens: Tensor) -> Tensor:
+        """Labels (..., n) that the sample tokens of an output carry in their codes."""
+        return decode_labels(sample_tokens, self.config)
+
+    def _check_shapes(self, samples: Tensor, centers: Tensor, sample_weight: Tensor | None) -> None:
+        config = self.config
+        if samples.dim() < 2 or samples.shape[-1] != config.n_features:
+            raise ValueError(
+                f"`samples` should be of shape (..., n, {config.n_features}), got {_shape(samples)}"
+            )
+        expected = (*samples.shape[:-2], config.n_clusters, config.n_features)
+        if centers.shape != expected:
+            raise ValueError(f"`centers` should be of shape {expected}, got {_shape(centers)}")
+        if sample_weight is not None and sample_weight.shape != samples.shape[:-1]:
+            raise ValueError(
+                f"`sample_weight` should be of shape {_shape(samples)[:-1]}, got {_shape(sample_weight)}"
+            )
+
+
+def _shape(tensor: Tensor) -> tuple[int, ...]:
+    return tuple(tensor.shape)
