@@ -1,0 +1,27 @@
+"""Options, markers and the few fixtures that several modules share."""
+
+import pytest
+
+
+def pytest_addoption(parser):
+    parser.addoption("--run-slow", action="store_true", help="also run the tests that take minutes")
+
+
+def pytest_collection_modifyitems(config, items):
+    slow = pytest.mark.skip(reason="takes minutes: run it with --run-slow")
+    no_cuda = pytest.mark.skip(reason="needs a CUDA device, and torch sees none")
+    if any(item.get_closest_marker("gpu") for item in items):
+        import torch
+
+        has_cuda = torch.cuda.is_available()
+    for item in items:
+        if item.get_closest_marker("slow") and not config.getoption("--run-slow"):
+            item.add_marker(slow)
+        if item.get_closest_marker("gpu") and not has_cuda:
+            item.add_marker(no_cuda)
+
+
+@pytest.fixture(params=["streamed", "dense"])
+def backend(request):
+    """The name of each backend that any small problem can run on."""
+    return request.param
