@@ -28,8 +28,8 @@ import sktransclust
 from sktransclust import TransformerKMeans
 
 # %%
-# Each cell is (n, d, k). The first is the photograph that scikit-learn ships, the last its handwritten digits,
-# the others are standard normal: without clusters no fit converges early.
+# Each cell is (n, d, k). The first is the photograph that scikit-learn ships, the last its digits,
+# the rest standard normal: without clusters no fit converges early.
 CELLS = [(273280, 3, 64), (100000, 16, 64), (100000, 64, 256), (1000000, 16, 8), (1797, 64, 10)]
 
 
