@@ -1,1 +1,6 @@
+"""Where training tasks come from: mixtures of five families in the unit cube, with initial centers."""
 
+from .distributions import FAMILIES
+from .sampler import TaskDistribution, TaskSampler
+
+__all__ = ["FAMILIES", "TaskDistribution", "TaskSampler"]

@@ -1,0 +1,164 @@
+"""The ``sktransclust`` command: train a network from a recipe, and describe checkpoints."""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # imported where used, so that --help is fast
+    from .checkpoint import CheckpointInfo
+    from .training.config import Recipe
+    from .training.trainer import Record
+
+INTERRUPTED = 130  # exit status of a program stopped by Ctrl-C
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        In place of those the program was called with.
+
+    Returns
+    -------
+    int
+        The exit status: 0, 1 after an error that has been printed, 130 after Ctrl-C.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        return options.run(options)
+    except (ValueError, OSError) as error:
+        print(f"sktransclust: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="sktransclust", description="Learning to cluster.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    train = commands.add_parser("train", help="train a network from a recipe")
+    train.add_argument(
+        "recipe", metavar="RECIPE", help="TOML file with the sections [model], [tasks], [training]"
+    )
+    train.add_argument(
+        "--out",
+        required=True,
+        metavar="FILE",
+        type=Path,
+        help="the checkpoint, a .safetensors file; FILE.csv is the history, FILE.state serves to resume",
+    )
+    train.add_argument(
+        "--seeds",
+        nargs="+",
+        type=int,
+        metavar="SEED",
+        help="train one model per seed, all at once, in place of the recipe's; FILE's stem gets -seed0, ...",
+    )
+    train.add_argument(
+        "--resume", action="store_true", help="continue an interrupted run, to the same weights"
+    )
+    train.add_argument("--device", default="cpu", help="cpu (the default), cuda, cuda:1, ...")
+    train.set_defaults(run=_train)
+
+    info = commands.add_parser("info", help="describe a checkpoint, or list those that come with the package")
+    info.add_argument("checkpoint", nargs="?", metavar="NAME-or-FILE")
+    info.set_defaults(run=_info)
+    return parser
+
+
+def _train(options: argparse.Namespace) -> int:
+    from .checkpoint import SUFFIX
+    from .training.config import read_recipe
+    from .training.run import train
+
+    if options.out.suffix != SUFFIX:
+        raise ValueError(f"`--out` should end in {SUFFIX}, got {options.out}.")
+    recipes, paths = _runs(read_recipe(options.recipe), options.out, options.seeds)
+    try:
+        train(
+            recipes,
+            paths,
+            resume=options.resume,
+            device=options.device,
+            on_validation=_progress(recipes[0].training.n_steps),
+        )
+    except KeyboardInterrupt:
+        print("\nStopped. The same command with --resume continues.", file=sys.stderr)
+        return INTERRUPTED
+    return 0
+
+
+def _runs(recipe: "Recipe", out: Path, seeds: Sequence[int] | None) -> tuple[list["Recipe"], list[Path]]:
+    """Pair the recipe with each seed and its own file."""
+    if seeds is None:
+        return [recipe], [out]
+    recipes = [replace(recipe, training=replace(recipe.training, seed=seed)) for seed in seeds]
+    return recipes, [out.with_stem(f"{out.stem}-seed{seed}") for seed in seeds]
+
+
+def _progress(n_steps: int) -> Callable[[Sequence["Record"]], None]:
+    """Show progress as a bar if tqdm is installed, else as one line a validation."""
+    started = time.monotonic()
+
+    def line(records: Sequence["Record"]) -> None:
+        step = max(record.step for record in records)
+        print(
+            f"{step}/{n_steps} steps  {_summary(records)}  {time.monotonic() - started:.0f} s",
+            file=sys.stderr,
+        )
+
+    try:
+        from tqdm import tqdm
+    except ImportError:  # the extra `train`
+        return line
+    bar = tqdm(total=n_steps, unit="step")
+
+    def advance(records: Sequence["Record"]) -> None:
+        bar.set_postfix_str(_summary(records), refresh=False)
+        bar.update(max(record.step for record in records) - bar.n)
+
+    return advance
+
+
+def _summary(records: Sequence["Record"]) -> str:
+    """Median over the models."""
+    middle = len(records) // 2
+    loss, ratio = (
+        sorted(getattr(record, name) for record in records)[middle] for name in ("loss", "relative_inertia")
+    )
+    return f"loss {loss:.4g}, Eq. 20 {ratio:.4f}"
+
+
+def _info(options: argparse.Namespace) -> int:
+    from .checkpoint import checkpoint_info, list_checkpoints
+
+    if options.checkpoint is None:
+        infos = list_checkpoints()
+        width = max([len(info.name) for info in infos], default=0)
+        print(f"{'name':{width}}   d   k   Eq. 20   steps")
+        for info in infos:
+            shape = f"{info.model.n_features:3} {info.model.n_clusters:3}"
+            print(f"{info.name:{width}} {shape}   {info.validation:6.4f}  {info.step:6}")
+    else:
+        print(_description(checkpoint_info(options.checkpoint)), end="")
+    return 0
+
+
+def _description(info: "CheckpointInfo") -> str:
+    """Write the metadata as TOML, so that the sections of the recipe can be trained again."""
+    from ._configs import config_to_mapping
+    from .training.config import format_sections
+
+    facts = {"name": info.name, "step": info.step, "validation": info.validation, "seed": info.seed}
+    sections = {"checkpoint": facts, "versions": info.versions, "model": config_to_mapping(info.model)}
+    recipe = {"tasks": info.tasks, "training": info.training}
+    return format_sections(sections | {name: part for name, part in recipe.items() if part is not None})
+
+
+if __name__ == "__main__":
+    sys.exit(main())
