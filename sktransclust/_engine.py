@@ -1,0 +1,138 @@
+"""From validated data to a core: frames, samples, backend and device."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from ._dense import DenseNetwork
+from .core.frame import Frame, frame_of, safe_exponent
+from .core.samples import CSRSamples, DenseSamples, Samples
+from .core.streamed import StreamedCore
+from .core.threads import ordered_map
+
+if TYPE_CHECKING:
+    Data = np.ndarray | sp.csr_array | torch.Tensor
+
+_BLOCK_ELEMENTS = 2**20  # read at once when the data are looked through or moved
+
+
+def fit_core(
+    X: Data,
+    sample_weight: np.ndarray | None,
+    device: torch.device,
+    backend: Literal["auto", "dense", "streamed"],
+    embedding: Literal["binary", "onehot"],
+    n_clusters: int,
+) -> StreamedCore:
+    """Return the core of a fit: its frame lies at the mean of the data."""
+    frame = data_frame(X)
+    samples = _samples(X, frame, frame, device)
+    return _core(samples, sample_weight, backend, embedding, n_clusters)
+
+
+def query_core(
+    X: Data,
+    centers: np.ndarray,
+    sample_weight: np.ndarray | None,
+    device: torch.device,
+    backend: Literal["auto", "dense", "streamed"],
+    embedding: Literal["binary", "onehot"],
+) -> tuple[StreamedCore, np.ndarray]:
+    """Return a core for fitted centers, and the centers in its reference frame.
+
+    Its frames come from the centers alone, so that a sample's answer does not depend on the
+    other samples.
+    """
+    centers = centers.astype(np.float64)
+    dtype = np.dtype(str(X.dtype).removeprefix("torch."))
+    if np.abs(centers).max() > np.finfo(dtype).max:  # far beyond what float32 data can hold
+        X = X.double() if isinstance(X, torch.Tensor) else X.astype(np.float64)
+        dtype = np.dtype(np.float64)
+    reference = Frame(None, safe_exponent(np.abs(centers), np.dtype(np.float64)))
+    if sp.issparse(X):
+        score = Frame(None, safe_exponent(np.abs(centers), dtype))
+    else:
+        score = frame_of(_mean(centers), centers.min(0), centers.max(0), dtype)
+    samples = _samples(X, score, reference, device)
+    return _core(samples, sample_weight, backend, embedding, len(centers)), reference.to_local(centers)
+
+
+def _core(
+    samples: Samples,
+    sample_weight: np.ndarray | None,
+    backend: Literal["auto", "dense", "streamed"],
+    embedding: Literal["binary", "onehot"],
+    n_clusters: int,
+) -> StreamedCore:
+    weight = None if sample_weight is None else torch.tensor(sample_weight, device=samples.device)
+    if backend == "dense":
+        return DenseNetwork(samples, weight, n_clusters, embedding)
+    return StreamedCore(samples, weight)
+
+
+def _samples(X: Data, score: Frame, reference: Frame, device: torch.device) -> Samples:
+    if sp.issparse(X):
+        return CSRSamples(X.data, X.indices, X.indptr, X.shape[1], score, reference, device)
+    return DenseSamples(_on_device(X, device), score, reference, device)
+
+
+def _on_device(X: np.ndarray | torch.Tensor, device: torch.device) -> np.ndarray | torch.Tensor:
+    """Move dense data to a GPU as a whole, or leave them on the host if they do not fit there."""
+    if isinstance(X, torch.Tensor) or device.type == "cpu":
+        return X
+    try:
+        moved = torch.empty(X.shape, dtype=torch.from_numpy(X[:0].copy()).dtype, device=device)
+    except torch.cuda.OutOfMemoryError:
+        warnings.warn(
+            f"X does not fit into the memory of {device}; it is read from the host, tile by tile.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return X
+    for start, stop in _blocks(*X.shape):
+        moved[start:stop] = torch.from_numpy(X[start:stop].copy())
+    return moved
+
+
+def data_frame(X: Data) -> Frame:
+    """Return the frame at the mean of the data."""
+    dtype = np.dtype(str(X.dtype).removeprefix("torch."))
+    if sp.issparse(X):
+        return Frame(None, safe_exponent(np.abs(X.data), dtype))
+    if isinstance(X, torch.Tensor):
+        summary = X.mean(0, dtype=torch.float64), X.amin(0).double(), X.amax(0).double()
+        return frame_of(*(part.cpu().numpy() for part in summary), dtype)
+
+    def look_through(block: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        rows = X[slice(*block)]
+        return _mean(rows) * (len(rows) / len(X)), rows.min(0), rows.max(0)
+
+    means, lows, highs = zip(*ordered_map(look_through, _blocks(*X.shape)), strict=True)
+    low, high = np.min(lows, axis=0), np.max(highs, axis=0)
+    return frame_of(np.sum(means, axis=0), low.astype(np.float64), high.astype(np.float64), dtype)
+
+
+def _blocks(n_samples: int, n_features: int) -> list[tuple[int, int]]:
+    rows = max(1, _BLOCK_ELEMENTS // n_features)
+    return [(start, min(start + rows, n_samples)) for start in range(0, n_samples, rows)]
+
+
+def _mean(rows: np.ndarray) -> np.ndarray:
+    """Return the mean of rows in float64; dividing first where their sum would overflow."""
+    with np.errstate(over="ignore"):
+        mean = rows.mean(0, dtype=np.float64)
+    if not np.isfinite(mean).all():
+        mean = (rows / len(rows)).sum(0, dtype=np.float64)
+    return mean
+
+
+def is_same_clustering(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Tell whether labels `a` and `b`, of shape (n_samples,), differ only in the names of the clusters."""
+    first, second = a.long(), b.long()
+    n_pairs = len(torch.unique(first * (int(second.max()) + 1) + second))
+    return n_pairs == len(torch.unique(first)) == len(torch.unique(second))

@@ -1,0 +1,164 @@
+"""Lloyd's iterations on top of a core: relocation of empty clusters, stopping, history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from .core.partial import Moments
+from .core.streamed import Iteration, StreamedCore
+
+# Below this share of the total, the inertia is summed up directly instead of by a difference.
+_CANCELLATION = 2.0**-20
+
+
+@dataclass
+class Run:
+    """Outcome of one start; lengths are in the core's reference frame.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (n_clusters, n_features), float64
+    labels : Tensor of shape (n_samples,), int32
+    inertia : float
+    n_iter : int
+    history : list of float
+        Entry t is the inertia of the centers before update t; the last one is `inertia`.
+    """
+
+    centers: np.ndarray
+    labels: torch.Tensor
+    inertia: float
+    n_iter: int
+    history: list[float] = field(default_factory=list)
+
+
+@dataclass
+class Progress:
+    """What is told after each iteration.
+
+    Attributes
+    ----------
+    iteration : int
+        Counted from 0.
+    inertia : float
+        Of the centers before the update.
+    centers : ndarray of shape (n_clusters, n_features), float64
+        After the update.
+    strict : bool
+        Whether no label has changed.
+    shift : float
+        Sum of the squared distances that the centers moved.
+    """
+
+    iteration: int
+    inertia: float
+    centers: np.ndarray
+    strict: bool
+    shift: float
+
+
+def lloyd(
+    core: StreamedCore,
+    moments: Moments,
+    centers: np.ndarray,
+    *,
+    max_iter: int,
+    tol: float,
+    report: Callable[[Progress], bool],
+) -> Run:
+    """Iterate from given centers until no label changes or the centers move no more than `tol`.
+
+    Parameters
+    ----------
+    core : StreamedCore
+        Of any backend.
+    moments : Moments
+        Of the core's samples.
+    centers : ndarray of shape (n_clusters, n_features), float64
+        In the core's reference frame, as is `tol`.
+    max_iter : int
+    tol : float
+        Bound on the sum of squared distances that the centers move.
+    report : callable
+        Called after each iteration; True asks to stop.
+
+    Returns
+    -------
+    run : Run
+        Its labels are those of its centers.
+    """
+    labels = torch.full((core.samples.n_samples,), -1, dtype=torch.int32, device=core.samples.device)
+    history = []
+    for iteration in range(max_iter):
+        step = core.iterate(centers, labels)
+        labels = step.labels
+        history.append(_inertia(core, moments, centers, step))
+        relocate_empty(core, centers, step)
+        strict = step.n_changed == 0
+        shift = float(((step.means - centers) ** 2).sum())
+        progress = Progress(iteration, history[-1], step.means, strict, shift)
+        centers = step.means
+        if report(progress) or strict or progress.shift <= tol:
+            break
+    if not strict:
+        labels = core.assign(centers)
+    inertia = core.inertia(centers, labels)
+    return Run(centers, labels, inertia, iteration + 1, [*history, inertia])
+
+
+def _inertia(core: StreamedCore, moments: Moments, centers: np.ndarray, step: Iteration) -> float:
+    """Return the inertia of `centers` from the clusters' means and weights, without a pass over the data.
+
+    Within a cluster, the sum of squares around c is that around 0, less W |m|^2, plus W |m - c|^2.
+    """
+    between = step.weights @ (step.means**2).sum(1)
+    inertia = moments.weighted_squares - between + step.weights @ ((step.means - centers) ** 2).sum(1)
+    if inertia <= _CANCELLATION * moments.weighted_squares:
+        return core.inertia(centers, step.labels)
+    return float(inertia)
+
+
+def relocate_empty(core: StreamedCore, centers: np.ndarray, step: Iteration) -> None:
+    """Move empty clusters to the samples farthest from their centers, as scikit-learn does.
+
+    A cluster that so loses its last sample keeps its center. Nothing moves where every
+    sample lies on its center.
+
+    Parameters
+    ----------
+    core : StreamedCore
+    centers : ndarray of shape (n_clusters, n_features), float64
+        Before the update.
+    step : Iteration
+        Its means and weights are changed in place.
+    """
+    labels, means, weights = step.labels, step.means, step.weights
+    empty = np.flatnonzero(weights == 0)
+    if len(empty) == 0:
+        return
+    squared = core.squared_distances(centers, labels).cpu().numpy()
+    if squared.max() == 0:
+        return
+    farthest = np.argpartition(squared, -len(empty))[: -len(empty) - 1 : -1]
+    rows = core.samples.rows(farthest).cpu().numpy()
+    host_labels = labels.cpu().numpy()
+    sample_weight = (
+        np.ones(len(host_labels)) if core.sample_weight is None else core.sample_weight.cpu().numpy()
+    )
+    members = np.bincount(host_labels[sample_weight > 0], minlength=len(means))
+    for cluster, sample, row in zip(empty, farthest, rows, strict=True):
+        old, weight = host_labels[sample], sample_weight[sample]
+        if weight == 0:
+            continue  # as if the sample were not there
+        members[old] -= 1
+        rest = weights[old] - weight
+        if members[old] > 0 and rest > 0:
+            means[old] += (means[old] - row) * (weight / rest)
+            weights[old] = rest
+        else:
+            means[old], weights[old] = centers[old], 0.0
+        means[cluster], weights[cluster] = row, weight

@@ -1,0 +1,70 @@
+"""The coordinates in which samples and centers are compared."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+# Squares of coordinates inside these powers of two neither overflow nor lose small ones.
+_SAFE_EXPONENTS = {np.dtype(np.float32): (-40, 40), np.dtype(np.float64): (-400, 400)}
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A shift and a power of two: local coordinates are ``(x - shift) * 2**-exponent``.
+
+    Attributes
+    ----------
+    shift : ndarray of shape (n_features,) and dtype float64, or None
+        A point near the data, every entry of which the data's dtype can hold; None for no shift.
+    exponent : int
+        0 unless the data are so small or so large that squares would leave the range of floats.
+    """
+
+    shift: np.ndarray | None = None
+    exponent: int = 0
+
+    def to_local(self, points: np.ndarray) -> np.ndarray:
+        """Map points of shape (m, n_features) into the frame, in float64."""
+        local = points.astype(np.float64)
+        if self.shift is not None:
+            local -= self.shift
+        return np.ldexp(local, -self.exponent) if self.exponent else local
+
+    def to_data(self, points: np.ndarray) -> np.ndarray:
+        """Map local points of shape (m, n_features) back to the data's coordinates, in float64."""
+        data = np.ldexp(points, self.exponent) if self.exponent else points.copy()
+        return data if self.shift is None else data + self.shift
+
+    def squared_to_data(self, value: float) -> float:
+        """Map a squared length back to the data's unit; infinite only where the true value is."""
+        try:
+            return math.ldexp(value, 2 * self.exponent)
+        except OverflowError:
+            return math.inf
+
+
+def frame_of(center: np.ndarray, low: np.ndarray, high: np.ndarray, dtype: np.dtype) -> Frame:
+    """Choose the frame of data that lie around `center` within [`low`, `high`], per feature.
+
+    The shift is rounded to a coarse power of two where the data's range allows, so that
+    ``x - shift`` is exact for data on a grid, such as integers.
+    """
+    with np.errstate(over="ignore"):
+        spread = np.minimum(high - low, np.finfo(np.float64).max)
+    grid = np.ldexp(1.0, np.frexp(spread)[1] - 4)
+    with np.errstate(over="ignore", invalid="ignore"):
+        coarse = np.rint(center / grid) * grid
+    shift = np.where((spread > 0) & np.isfinite(coarse), coarse, np.clip(center, low, high))
+    shift = shift.astype(dtype).astype(np.float64)
+    return Frame(shift, safe_exponent(np.maximum(high - shift, shift - low), dtype))
+
+
+def safe_exponent(sizes: np.ndarray, dtype: np.dtype) -> int:
+    """Return the exponent that brings the largest of `sizes` near 1, or 0 where that is not needed."""
+    largest = float(np.max(sizes, initial=0.0))
+    exponent = math.frexp(min(largest, np.finfo(np.float64).max))[1]
+    low, high = _SAFE_EXPONENTS[np.dtype(dtype)]
+    return 0 if largest == 0 or low <= exponent <= high else exponent

@@ -1,0 +1,231 @@
+"""The attention core in plain PyTorch: assign and update, without the n x k matrix.
+
+Samples are read in tiles of a fixed number of rows. For each tile, the nearest center of
+each sample is found (assign) and the samples are added up by cluster into a `Partial`
+(update). Several tiles make a chunk, the unit of work of a thread. Chunks depend on the shape
+of the problem alone and their partials are added in order, so that the result has the same
+bits for any number of threads.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+
+from .nearest import Keys, nearest
+from .partial import Moments, Partial
+from .samples import Samples
+from .threads import ordered_map
+
+Result = TypeVar("Result")
+Method = TypeVar("Method", bound=Callable[..., Any])
+Ranges = list[tuple[int, int]]
+
+_TILE_ELEMENTS = {"cpu": 2**18, "cuda": 2**26}  # scores, or coordinates, of one tile
+_TILE_ROWS = {"cpu": (64, 8192), "cuda": (1024, 2**20)}
+_MAX_CHUNKS = 64
+
+
+def _with_smaller_tiles(method: Method) -> Method:
+    """Start `method` again with tiles of half the size when the device runs out of memory."""
+
+    @functools.wraps(method)
+    def retrying(core: StreamedCore, *args: Any) -> Any:
+        while True:
+            try:
+                return method(core, *args)
+            except torch.cuda.OutOfMemoryError:
+                if not core.halve_tiles():
+                    raise
+                torch.cuda.empty_cache()
+
+    return retrying  # type: ignore[return-value]
+
+
+@dataclass
+class Iteration:
+    """What one iteration finds.
+
+    Attributes
+    ----------
+    labels : Tensor of shape (n_samples,), int32
+    means : ndarray of shape (n_clusters, n_features), float64
+        Weighted mean of each cluster; the old center where the cluster is empty.
+    weights : ndarray of shape (n_clusters,), float64
+        Total weight of each cluster.
+    n_changed : int
+        How many samples have another label than before.
+    """
+
+    labels: torch.Tensor
+    means: np.ndarray
+    weights: np.ndarray
+    n_changed: int
+
+
+class StreamedCore:
+    """Hard attention of samples on centers, tile by tile.
+
+    Parameters
+    ----------
+    samples : Samples
+        The data and their frames; centers are given, and sums returned, in the reference frame.
+    sample_weight : Tensor of shape (n_samples,), float64, on the samples' device, or None
+        None for weights of 1.
+    """
+
+    name = "streamed"
+
+    def __init__(self, samples: Samples, sample_weight: torch.Tensor | None = None) -> None:
+        self.samples = samples
+        self.sample_weight = sample_weight
+        self._tile_divisor = 1
+
+    @_with_smaller_tiles
+    def assign(self, centers: np.ndarray) -> torch.Tensor:
+        """Return the index of the nearest center of each sample: shape (n_samples,), int32."""
+        keys = Keys.of(centers, self.samples)
+        labels = self._empty_labels()
+
+        def work(tiles: Ranges) -> None:
+            for start, stop in tiles:
+                labels[start:stop] = nearest(self.samples.tile(start, stop), keys)
+
+        self.run(work, len(centers))
+        return labels
+
+    @_with_smaller_tiles
+    def iterate(self, centers: np.ndarray, previous: torch.Tensor) -> Iteration:
+        """Assign, and move each center to the mean of its samples; one without samples stays.
+
+        Parameters
+        ----------
+        centers : ndarray of shape (n_clusters, n_features), float64
+        previous : Tensor of shape (n_samples,), int32
+            Labels of the iteration before, to count the changes against.
+        """
+        keys = Keys.of(centers, self.samples)
+        labels = self._empty_labels()
+
+        def work(tiles: Ranges) -> Partial:
+            partial = Partial.zeros(*centers.shape, self.samples.device)
+            for start, stop in tiles:
+                tile = self.samples.tile(start, stop)
+                label = nearest(tile, keys)
+                partial.add(tile, label, self._weights(start, stop))
+                labels[start:stop] = label
+                partial.n_changed += int((labels[start:stop] != previous[start:stop]).sum())
+            return partial
+
+        total = Partial.zeros(*centers.shape, self.samples.device)
+        for partial in self._results(work, len(centers)):
+            total += partial
+        sums, weights = total.sums.cpu().numpy(), total.weights.cpu().numpy()
+        means = centers.copy()
+        np.divide(sums, weights[:, None], out=means, where=weights[:, None] > 0)
+        return Iteration(labels, means, weights, total.n_changed)
+
+    @_with_smaller_tiles
+    def squared_distances(self, centers: np.ndarray, labels: torch.Tensor) -> torch.Tensor:
+        """Return squared distances to ``centers[labels]``: shape (n_samples,), float64.
+
+        By direct differences in the reference frame; samples of weight 0 have distance 0.
+        """
+        reference = torch.as_tensor(centers).to(self.samples.device)
+        squared = torch.empty(self.samples.n_samples, dtype=torch.float64, device=self.samples.device)
+
+        def work(tiles: Ranges) -> None:
+            for start, stop in tiles:
+                tile, label = self.samples.tile(start, stop), labels[start:stop].long()
+                squared[start:stop] = tile.squared_distances(reference, label)
+                if (weights := self._weights(start, stop)) is not None:
+                    squared[start:stop][weights == 0] = 0.0
+
+        self.run(work, 1)
+        return squared
+
+    def inertia(self, centers: np.ndarray, labels: torch.Tensor) -> float:
+        """Return the weighted sum of squared distances to ``centers[labels]``."""
+        squared = self.squared_distances(centers, labels)
+        if self.sample_weight is not None:
+            squared *= self.sample_weight
+        return float(np.sum(squared.cpu().numpy()))  # pairwise and on one thread: one order
+
+    @_with_smaller_tiles
+    def moments(self) -> Moments:
+        """Return the sums over all samples that no iteration changes."""
+
+        def work(tiles: Ranges) -> Moments:
+            moments = Moments.zeros(self.samples.n_features, self.samples.device)
+            for start, stop in tiles:
+                moments.add(self.samples.tile(start, stop), self._weights(start, stop))
+            return moments
+
+        total = Moments.zeros(self.samples.n_features, self.samples.device)
+        for moments in self._results(work, 1):
+            total += moments
+        return total
+
+    @_with_smaller_tiles
+    def distances(self, centers: np.ndarray, out: np.ndarray) -> None:
+        """Write the distance of each sample to each center, in the reference frame, to `out`.
+
+        Parameters
+        ----------
+        centers : ndarray of shape (n_clusters, n_features), float64
+        out : ndarray of shape (n_samples, n_clusters)
+        """
+        reference = torch.as_tensor(centers).to(self.samples.device)
+
+        def work(tiles: Ranges) -> None:
+            for start, stop in tiles:
+                out[start:stop] = self.samples.tile(start, stop).distances(reference).cpu().numpy()
+
+        self.run(work, len(centers))
+
+    def run(self, work: Callable[[Ranges], None], n_clusters: int) -> None:
+        """Call `work` with each chunk of tiles, sized for `n_clusters` scores a sample."""
+        for _ in self._results(work, n_clusters):
+            pass
+
+    def halve_tiles(self) -> bool:
+        """Use tiles of half as many rows from now on, with a warning; False if they are at their least."""
+        rows = self._tile_rows(1)
+        if rows <= _TILE_ROWS["cuda"][0] // 16:
+            return False
+        self._tile_divisor *= 2
+        warnings.warn(
+            f"Out of memory on {self.samples.device}; going on with tiles of {rows // 2} samples.",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+        return True
+
+    def _weights(self, start: int, stop: int) -> torch.Tensor | None:
+        return None if self.sample_weight is None else self.sample_weight[start:stop]
+
+    def _empty_labels(self) -> torch.Tensor:
+        return torch.empty(self.samples.n_samples, dtype=torch.int32, device=self.samples.device)
+
+    def _tile_rows(self, n_clusters: int) -> int:
+        kind = self.samples.device.type
+        least, most = _TILE_ROWS[kind]
+        rows = _TILE_ELEMENTS[kind] // max(n_clusters, self.samples.n_features)
+        return min(max(rows, least), most) // self._tile_divisor
+
+    def _chunks(self, n_clusters: int) -> list[Ranges]:
+        n_samples, rows = self.samples.n_samples, self._tile_rows(n_clusters)
+        starts = range(0, n_samples, rows)
+        tiles = [(start, min(start + rows, n_samples)) for start in starts]
+        per_chunk = -(-len(tiles) // _MAX_CHUNKS)
+        return [tiles[first : first + per_chunk] for first in range(0, len(tiles), per_chunk)]
+
+    def _results(self, work: Callable[[Ranges], Result], n_clusters: int) -> Iterator[Result]:
+        chunks = self._chunks(n_clusters)
+        return ordered_map(work, chunks) if self.samples.device.type == "cpu" else map(work, chunks)

@@ -1,0 +1,455 @@
+"""The estimator: scikit-learn's KMeans, executed by the network's exact attentions.
+
+It is built from scikit-learn's public base classes instead of from KMeans: a subclass would
+be tied to private code that moves between versions. The few private names of KMeans that other
+code is known to use are kept.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from ._callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from ._validation import (
+    PARAMETER_CONSTRAINTS,
+    check_data,
+    check_weights,
+    fit_context,
+    is_array,
+)
+
+if TYPE_CHECKING:
+    import torch
+
+    from ._lloyd import Progress, Run
+    from .core.streamed import StreamedCore
+    from .model import LloydTransformer
+
+
+class TransformerKMeans(
+    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
+):
+    """k-means clustering, executed by a transformer.
+
+    A drop-in replacement for :class:`sklearn.cluster.KMeans`: with ``weights="exact"`` every
+    iteration is a layer of the exact network (Thm 2.1), which is Lloyd's iteration, and the
+    result is the same for the same `random_state`.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters.
+    init : {'k-means++', 'random'}, callable or array-like of shape (n_clusters, n_features), \
+            default='k-means++'
+        Initial centers: greedy k-means++, random samples, what ``init(X, n_clusters,
+        random_state=...)`` returns (X is a centered copy if it is dense), or the given ones.
+    n_init : 'auto' or int, default='auto'
+        Number of starts, of which the one of least inertia is kept. 'auto' is 10 for random
+        samples and callables, else 1.
+    max_iter : int, default=300
+        Most iterations of a start.
+    tol : float, default=1e-4
+        A start ends when the squared distances that the centers move sum to no more than `tol`
+        times the mean variance of the features, or when no label changes.
+    verbose : int, default=0
+        Whether to print each iteration.
+    random_state : int, RandomState instance or None, default=None
+        Source of the initial centers.
+    copy_x : bool, default=True
+        Accepted for compatibility; X is never changed, and never copied as a whole.
+    algorithm : {'lloyd', 'elkan'}, default='lloyd'
+        Both give the result of Lloyd's algorithm.
+    weights : 'exact' or LloydTransformer, default='exact'
+        The network. A learned one, for data of as many features and with as many clusters,
+        moves the initial centers before exact iterations finish.
+    embedding : {'binary', 'onehot'}, default='binary'
+        Code of the clusters in the exact network (Def. 2.1).
+    n_steps : int, default=20
+        Steps of a learned network; unused with exact weights.
+    device : str or torch.device, default='auto'
+        'auto' is CUDA if there is one, else the CPU.
+    backend : {'auto', 'dense', 'streamed'}, default='auto'
+        How the attentions are computed: 'dense' by the literal network, with all its matrices,
+        'streamed' without them. 'auto' is 'streamed'.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Float32 if X is, else float64.
+    labels_ : ndarray of shape (n_samples,), int32
+        Index of the nearest of `cluster_centers_`; the lowest of equally near ones.
+    inertia_ : float
+        Sum of squared distances of samples to their nearest center, times their weights.
+    n_iter_ : int
+        Iterations of the best start.
+    inertia_history_ : ndarray of shape (n_iter_ + 1,), float64
+        Entry t is the inertia of the centers before update t of the best start, steps of a
+        learned network included and first. The last entry is `inertia_`.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if X had any that are strings.
+    device_ : str
+        Where the fit ran.
+    backend_ : str
+        What computed the attentions.
+
+    See Also
+    --------
+    LloydTransformer : The network.
+
+    References
+    ----------
+    "Leaner Transformers Can Easily Learn to Cluster" (2026), Sec. 2 and Thm 2.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktransclust import TransformerKMeans
+    >>> X = np.array([[1, 2], [1, 4], [1, 0], [10, 2], [10, 4], [10, 0]])
+    >>> kmeans = TransformerKMeans(n_clusters=2, random_state=0).fit(X)
+    >>> kmeans.labels_
+    array([1, 1, 1, 0, 0, 0], dtype=int32)
+    >>> kmeans.predict([[0, 0], [12, 3]])
+    array([1, 0], dtype=int32)
+    >>> kmeans.cluster_centers_
+    array([[10.,  2.],
+           [ 1.,  2.]])
+    """
+
+    _parameter_constraints = PARAMETER_CONSTRAINTS
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        init: Any = "k-means++",
+        n_init: int | str = "auto",
+        max_iter: int = 300,
+        tol: float = 1e-4,
+        verbose: int = 0,
+        random_state: Any = None,
+        copy_x: bool = True,
+        algorithm: str = "lloyd",
+        weights: str | LloydTransformer = "exact",
+        embedding: str = "binary",
+        n_steps: int = 20,
+        device: str | torch.device = "auto",
+        backend: str = "auto",
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.verbose = verbose
+        self.random_state = random_state
+        self.copy_x = copy_x
+        self.algorithm = algorithm
+        self.weights = weights
+        self.embedding = embedding
+        self.n_steps = n_steps
+        self.device = device
+        self.backend = backend
+
+    @with_callbacks
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Compute k-means clustering.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples. Dense data of float32 and float64 are read in place, whatever their
+            strides; a tensor on the fit's device stays there.
+        y : Ignored
+            Present by convention.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples; weight 2 counts as the sample twice.
+
+        Returns
+        -------
+        self : TransformerKMeans
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data do not fit the description above, or the device is missing.
+        MemoryError
+            If ``backend="dense"`` would not fit into memory.
+        """
+        from ._device import resolve_device
+        from ._engine import fit_core, is_same_clustering
+        from ._lloyd import lloyd
+        from .initialization import initializer
+
+        device = resolve_device(self.device)
+        X = check_data(self, X, reset=True, device=device)
+        self._check_problem(X)
+        sample_weight = check_weights(sample_weight, X)
+        random_state = check_random_state(self.random_state)
+        core = fit_core(X, sample_weight, device, self.backend, self.embedding, self.n_clusters)
+        draw = initializer(self.init, core, X, self.n_clusters, sample_weight, random_state)
+        moments = core.moments()
+        variance = moments.mean_variance(X.shape[0])
+        self._tol = self.tol * core.samples.reference_frame.squared_to_data(variance) if self.tol else 0
+        task = FitTask.fit(self, X, y, self._n_init)
+        best: Run | None = None
+        for _ in range(self._n_init):
+            start, centers = task.subtask("start"), draw()
+            if self.verbose:
+                print("Initialization complete")
+            tol, report = self.tol * variance, self._reporter(core, start)
+            run = lloyd(core, moments, centers, max_iter=self.max_iter, tol=tol, report=report)
+            # Rounding alone can make the same clustering look better.
+            if best is None or (
+                run.inertia < best.inertia and not is_same_clustering(run.labels, best.labels)
+            ):
+                best = run
+            if start.end(partial(self._fitted, core, run.centers)):
+                break
+        self._store(best, core, X, sample_weight)
+        task.end(dict)
+        return self
+
+    def _check_problem(self, X: Any) -> None:
+        """Check parameters against the data, and settle those that depend on each other."""
+        if X.shape[0] < self.n_clusters:
+            raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
+        self._n_init = self.n_init
+        if self.n_init == "auto":
+            self._n_init = (
+                10 if callable(self.init) or (not is_array(self.init) and self.init == "random") else 1
+            )
+        if is_array(self.init) and self._n_init != 1:
+            warnings.warn(
+                "Explicit initial center position passed: performing only one init in "
+                f"{type(self).__name__} instead of n_init={self._n_init}.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+            self._n_init = 1
+        self._algorithm = self.algorithm
+        if self.algorithm == "elkan" and self.n_clusters == 1:
+            warnings.warn(
+                "algorithm='elkan' doesn't make sense for a single cluster. Using 'lloyd' instead.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+            self._algorithm = "lloyd"
+
+    def _reporter(self, core: StreamedCore, start: FitTask) -> Callable[[Progress], bool]:
+        """Return what is called after each iteration of a start; it returns whether to stop."""
+        in_data_units = core.samples.reference_frame.squared_to_data
+
+        def report(progress: Progress) -> bool:
+            shift = in_data_units(progress.shift)
+            if self.verbose:
+                print(f"Iteration {progress.iteration}, inertia {in_data_units(progress.inertia)}.")
+                if progress.strict:
+                    print(f"Converged at iteration {progress.iteration}: strict convergence.")
+                elif shift <= self._tol:
+                    print(
+                        f"Converged at iteration {progress.iteration}: center shift "
+                        f"{shift} within tolerance {self._tol}."
+                    )
+            iteration = start.subtask("iteration", is_leaf=True)
+            return iteration.end(partial(self._fitted, core, progress.centers))
+
+        return report
+
+    def _fitted(self, core: StreamedCore, centers: np.ndarray) -> dict[str, Any]:
+        """Return the attributes that predict needs, for centers in the core's reference frame."""
+        centers = core.samples.reference_frame.to_data(centers).astype(core.samples.numpy_dtype)
+        return {"cluster_centers_": centers, "_n_features_out": len(centers)}
+
+    def _store(self, run: Run, core: StreamedCore, X: Any, sample_weight: np.ndarray | None) -> None:
+        """Set the fitted attributes, all at once; labels and inertia are predict's for the stored centers."""
+        import torch
+
+        fitted = self._fitted(core, run.centers)
+        query, centers = self._query(X, fitted["cluster_centers_"], sample_weight)
+        labels = query.assign(centers)
+        inertia = query.samples.reference_frame.squared_to_data(query.inertia(centers, labels))
+        in_data_units = core.samples.reference_frame.squared_to_data
+        history = np.array([*map(in_data_units, run.history[:-1]), inertia])
+        labels = labels.cpu().numpy()
+        n_distinct = len(np.unique(labels))
+        if n_distinct < self.n_clusters:
+            warnings.warn(
+                f"Number of distinct clusters ({n_distinct}) found smaller than n_clusters "
+                f"({self.n_clusters}). Possibly due to duplicate points in X.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        self._n_threads = torch.get_num_threads()
+        self._n_features_out = fitted["_n_features_out"]
+        self.cluster_centers_ = fitted["cluster_centers_"]
+        self.labels_, self.inertia_, self.n_iter_ = labels, inertia, run.n_iter
+        self.inertia_history_ = history
+        self.device_, self.backend_ = str(core.samples.device), core.name
+
+    def _query(
+        self, X: Any, centers: np.ndarray, sample_weight: np.ndarray | None = None
+    ) -> tuple[StreamedCore, np.ndarray]:
+        """Return a core for samples and fitted centers, and the centers in its reference frame."""
+        from ._device import resolve_device
+        from ._engine import query_core
+
+        device = resolve_device(self.device)
+        return query_core(X, centers, sample_weight, device, self.backend, self.embedding)
+
+    def _check_test_data(self, X: Any) -> Any:
+        from ._device import resolve_device
+
+        check_is_fitted(self)
+        X = check_data(self, X, reset=False, device=resolve_device(self.device))
+        n_features = self.cluster_centers_.shape[1]  # set by hand, perhaps
+        if X.shape[1] != n_features:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {n_features} features as input."
+            )
+        return X
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the index of the nearest cluster center of each sample.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,), int32
+            The lowest index of equally near ones. A sample's label does not depend on the others.
+        """
+        X = self._check_test_data(X)
+        core, centers = self._query(X, self.cluster_centers_)
+        return core.assign(centers).cpu().numpy()
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """Fit, and return `labels_`; see :meth:`fit`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+        y : Ignored
+            Present by convention.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,), int32
+            Cluster of each sample.
+        """
+        return self.fit(X, sample_weight=sample_weight).labels_
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the distance of each sample to each cluster center.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        X_new : ndarray of shape (n_samples, n_clusters)
+            In the unit of X; by direct differences for dense X. Float32 if X and the centers
+            are, else float64.
+        """
+        X = self._check_test_data(X)
+        core, centers = self._query(X, self.cluster_centers_)
+        single = core.samples.numpy_dtype == self.cluster_centers_.dtype == np.float32
+        X_new = np.empty((X.shape[0], len(centers)), np.float32 if single else np.float64)
+        core.distances(centers, X_new)
+        exponent = core.samples.reference_frame.exponent
+        return np.ldexp(X_new, exponent, out=X_new) if exponent else X_new
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """Fit, and return the distances; see :meth:`fit` and :meth:`transform`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+        y : Ignored
+            Present by convention.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples.
+
+        Returns
+        -------
+        X_new : ndarray of shape (n_samples, n_clusters)
+            Distances.
+        """
+        return self.fit(X, sample_weight=sample_weight).transform(X)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return minus the inertia of samples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+        y : Ignored
+            Present by convention.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples.
+
+        Returns
+        -------
+        score : float
+            Minus the weighted sum of squared distances to the nearest centers; ``-inertia_`` for
+            the samples and weights of the fit.
+        """
+        X = self._check_test_data(X)
+        core, centers = self._query(X, self.cluster_centers_, check_weights(sample_weight, X))
+        inertia = core.inertia(centers, core.assign(centers))
+        return -core.samples.reference_frame.squared_to_data(inertia)
+
+    def _init_centroids(
+        self,
+        X: Any,
+        x_squared_norms: Any,
+        init: Any,
+        random_state: np.random.RandomState,
+        sample_weight: np.ndarray,
+        n_centroids: int | None = None,
+    ) -> np.ndarray:
+        """Return initial centers, by the name and with the arguments of KMeans."""
+        import torch
+
+        from ._engine import fit_core
+        from .initialization import initializer
+
+        n_clusters = self.n_clusters if n_centroids is None else n_centroids
+        core = fit_core(X, None, torch.device("cpu"), "streamed", self.embedding, n_clusters)
+        draw = initializer(init, core, X, n_clusters, sample_weight, random_state)
+        return core.samples.reference_frame.to_data(draw()).astype(X.dtype)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        if not isinstance(self.weights, str):  # a pickle loads where there is no GPU
+            state = {**state, "weights": copy.deepcopy(self.weights).cpu()}
+        return state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,167 @@
+"""Initial centers, drawn from the data with scikit-learn's sequence of random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from ._validation import check_centers, is_array
+from .core.samples import pairwise_squares
+from .core.streamed import StreamedCore
+
+
+def initializer(
+    init: Any,
+    core: StreamedCore,
+    X: Any,
+    n_clusters: int,
+    sample_weight: np.ndarray | None,
+    random_state: np.random.RandomState,
+) -> Callable[[], np.ndarray]:
+    """Return a function that gives the initial centers of one start after the other.
+
+    Parameters
+    ----------
+    init : {"k-means++", "random"}, callable or array-like of shape (n_clusters, n_features)
+        A callable is given dense data as a copy that is centered on its mean, as by scikit-learn.
+    core : StreamedCore
+        The data.
+    X : array, CSR array or Tensor of shape (n_samples, n_features)
+        The same data as they were given.
+    n_clusters : int
+    sample_weight : ndarray of shape (n_samples,), float64, or None
+    random_state : RandomState
+
+    Returns
+    -------
+    draw : callable
+        Returns centers of shape (n_clusters, n_features), float64, in the core's reference frame.
+
+    Raises
+    ------
+    ValueError
+        If given centers do not have this shape or are not finite.
+    """
+    samples = core.samples
+    to_local = samples.reference_frame.to_local
+    shape = (n_clusters, samples.n_features)
+    if is_array(init):
+        given = to_local(check_centers(init, samples.numpy_dtype, *shape))
+        return lambda: given
+    if callable(init):
+        mean, data = _centered(X)
+        return lambda: to_local(
+            check_centers(init(data, n_clusters, random_state=random_state), samples.numpy_dtype, *shape)
+            + mean
+        )
+    weights = np.ones(samples.n_samples) if sample_weight is None else sample_weight
+    choose = kmeans_plusplus if init == "k-means++" else random_samples
+    return lambda: samples.rows(choose(core, n_clusters, weights, random_state)).cpu().numpy()
+
+
+def _centered(X: Any) -> tuple[np.ndarray, Any]:
+    """Return the mean of dense data, and a copy minus that; sparse data as they are, with a mean of 0."""
+    if sp.issparse(X):
+        return np.zeros(X.shape[1]), X
+    if isinstance(X, torch.Tensor):
+        X = X.cpu().numpy()
+    mean = X.mean(0)
+    return mean.astype(np.float64), X - mean
+
+
+def kmeans_plusplus(
+    core: StreamedCore,
+    n_clusters: int,
+    sample_weight: np.ndarray,
+    random_state: np.random.RandomState,
+) -> np.ndarray:
+    """Choose samples as initial centers by greedy k-means++.
+
+    Each further center is the best of ``2 + int(log(n_clusters))`` samples, which are drawn
+    with a probability proportional to their weight times their squared distance to the centers
+    so far (Arthur and Vassilvitskii, 2007). The draws are those of scikit-learn.
+
+    Parameters
+    ----------
+    core : StreamedCore
+        The data.
+    n_clusters : int
+    sample_weight : ndarray of shape (n_samples,), float64
+    random_state : RandomState
+        Used for one choice, then for ``2 + int(log(n_clusters))`` uniform numbers a center.
+
+    Returns
+    -------
+    indices : ndarray of shape (n_clusters,), int64
+    """
+    n_samples = core.samples.n_samples
+    n_trials = 2 + int(np.log(n_clusters))
+    indices = np.empty(n_clusters, dtype=np.int64)
+    indices[0] = random_state.choice(n_samples, p=sample_weight / sample_weight.sum())
+    nearest = np.full(n_samples, np.inf)  # squared distance of each sample to the centers so far
+    nearest = _with_candidates(core, indices[:1], nearest)[0]
+    potential = nearest @ sample_weight
+    for cluster in range(1, n_clusters):
+        drawn = random_state.uniform(size=n_trials) * potential
+        candidates = np.searchsorted(np.cumsum(sample_weight * nearest), drawn)
+        # Rounding can carry a draw past the end.
+        np.minimum(candidates, n_samples - 1, out=candidates)
+        with_candidate = _with_candidates(core, candidates, nearest)  # (n_trials, n)
+        potentials = with_candidate @ sample_weight
+        best = int(np.argmin(potentials))
+        indices[cluster], nearest, potential = candidates[best], with_candidate[best], potentials[best]
+    return indices
+
+
+def _with_candidates(core: StreamedCore, candidates: np.ndarray, nearest: np.ndarray) -> np.ndarray:
+    """Return what `nearest` becomes with each candidate added: shape (n_candidates, n_samples)."""
+    points = core.samples.rows(candidates)
+    out = np.empty((len(candidates), core.samples.n_samples))
+
+    def work(tiles: list[tuple[int, int]]) -> None:
+        for start, stop in tiles:
+            squared = pairwise_squares(core.samples.tile(start, stop), points)  # (tile, m)
+            np.minimum(nearest[start:stop], squared.T.cpu().numpy(), out=out[:, start:stop])
+
+    core.run(work, len(candidates))
+    return out
+
+
+def random_samples(
+    core: StreamedCore,
+    n_clusters: int,
+    sample_weight: np.ndarray,
+    random_state: np.random.RandomState,
+) -> np.ndarray:
+    """Choose different samples with a probability proportional to their weight.
+
+    Parameters
+    ----------
+    core : StreamedCore
+        The data.
+    n_clusters : int
+    sample_weight : ndarray of shape (n_samples,), float64
+    random_state : RandomState
+        Used for one choice without replacement.
+
+    Returns
+    -------
+    indices : ndarray of shape (n_clusters,), int64
+
+    Raises
+    ------
+    ValueError
+        If fewer than `n_clusters` samples have a weight above 0.
+    """
+    n_candidates = np.count_nonzero(sample_weight)
+    if n_candidates < n_clusters:
+        raise ValueError(
+            f"`sample_weight` should have at least n_clusters={n_clusters} non-zero entries for "
+            f"init='random', got {n_candidates}."
+        )
+    probability = sample_weight / sample_weight.sum()
+    return random_state.choice(core.samples.n_samples, size=n_clusters, replace=False, p=probability)
