@@ -12,9 +12,9 @@ from torch.nn.functional import pad, scaled_dot_product_attention
 
 from .attention_weights import argmax_weights, hardmax_weights, softmax_weights
 
-# Scores in one query-key matrix from which torch's fused kernel, which never holds the matrix, is the faster
-# one forward and backward (measured on a CPU; below it the plain formula wins).
-FUSED_MIN_SCORES = 1 << 20
+# With at least this many queries *and* keys, torch's fused kernel is the faster one, forward and backward
+# (measured on one CPU core, token widths 7 and 36). With fewer of either the matrix is small, and plain wins.
+FUSED_MIN_TOKENS = 64
 
 
 def attention(
@@ -67,14 +67,9 @@ def attention(
         scale = inverse_temperature / math.sqrt(query_tokens.shape[-1])
         bias = _score_bias(key_weight, key_bias)
         return softmax_attention(queries, keys, values, scale, bias, return_weights=return_weights)
-    # The hard maps are piecewise constant, so the scores need no gradient.
-    scores = squared_distances(queries.detach(), keys.detach()).neg_()
-    if key_bias is not None:
-        scores += key_bias
-    weights = argmax_weights(scores) if attention_map == "argmax" else hardmax_weights(scores, key_weight)
-    return weighted_mean(weights, values), weights / weights.sum(
-        dim=-1, keepdim=True
-    ) if return_weights else None
+    return hard_attention(
+        queries, keys, values, attention_map, key_weight, key_bias, return_weights=return_weights
+    )
 
 
 def project(tokens: Tensor, matrix: Tensor) -> Tensor:
@@ -96,6 +91,26 @@ def squared_distances(queries: Tensor, keys: Tensor) -> Tensor:
     return total
 
 
+def hard_attention(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    attention_map: str,
+    key_weight: Tensor | None = None,
+    key_bias: Tensor | None = None,
+    *,
+    return_weights: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """Limit of Eq. 3 at infinite inverse temperature for projected tokens, by "argmax" or "hardmax"."""
+    # The maps are piecewise constant, so the scores need no gradient.
+    scores = squared_distances(queries.detach(), keys.detach()).neg_()  # (..., m, n)
+    if key_bias is not None:
+        scores += key_bias
+    weights = argmax_weights(scores) if attention_map == "argmax" else hardmax_weights(scores, key_weight)
+    output = weighted_mean(weights, values)
+    return output, weights / weights.sum(dim=-1, keepdim=True) if return_weights else None
+
+
 def weighted_mean(weights: Tensor, values: Tensor) -> Tensor:
     """Mean of the values (..., n, e) under unnormalised weights (..., m, n), as sum / count."""
     return (weights @ values) / weights.sum(dim=-1, keepdim=True)
@@ -110,12 +125,12 @@ def softmax_attention(
     *,
     return_weights: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Eq. 3 for projected tokens; the plain formula for small matrices, the fused kernel for large ones.
+    """Eq. 3 for projected tokens; the plain formula or the fused kernel, whichever is faster.
 
     `scale` is gamma / sqrt(e); `bias`, broadcastable to (..., n), is added to the scores of the keys.
     """
     queries, keys = dot_product_form(queries, keys, scale, bias)
-    if return_weights or queries.shape[-2] * keys.shape[-2] < FUSED_MIN_SCORES:
+    if return_weights or min(queries.shape[-2], keys.shape[-2]) < FUSED_MIN_TOKENS:
         output, weights = plain_attention(queries, keys, values)
         return output, weights if return_weights else None
     return fused_attention(queries, keys, values), None
@@ -124,9 +139,9 @@ def softmax_attention(
 def dot_product_form(
     queries: Tensor, keys: Tensor, scale: float, bias: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Augment queries and keys by one feature: q.k is then -scale * sqdist + bias, but for a constant per query.
+    """Augment queries and keys so that q.k = -scale * sqdist + bias, but for a constant of each query.
 
-    |q - k|^2 = |q|^2 - 2 q.k + |k|^2 and softmax ignores |q|^2: take [2 scale q, 1] and [k, bias - scale |k|^2].
+    |q - k|^2 = |q|^2 - 2 q.k + |k|^2 and softmax ignores |q|^2: [2 scale q, 1] and [k, bias - scale |k|^2].
     """
     # A common shift leaves all distances (hence detach), but not the rounding of |k|^2, as they are.
     shift = keys.detach().mean(dim=-2, keepdim=True)
@@ -147,8 +162,7 @@ def fused_attention(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
     """Dot-product attention by torch's fused kernel, which never holds the matrix.
 
     The kernel runs only for 4-D inputs of one common width, without a mask; otherwise torch silently falls
-    back to a formula that needs the whole matrix. CUDA's float32 kernel needs a width that is a multiple of
-    4.
+    back to a formula that needs the whole matrix. For float32 on CUDA, 4 has to divide the width.
     """
     width = -(-queries.shape[-1] // 4) * 4
     query, key, value = (

@@ -1,7 +1,5 @@
 """Projections with which a layer computes one Lloyd iteration (Thm. 2.1), and the maps that go with them."""
 
-from typing import Literal
-
 import torch
 from torch import Tensor
 
@@ -11,7 +9,7 @@ KEEP_BIAS = 0.5  # any number strictly between 0 (a member's score) and 1 (the l
 
 
 def exact_config(
-    n_features: int, n_clusters: int, embedding: Literal["binary", "onehot"] = "binary", n_layers: int = 1
+    n_features: int, n_clusters: int, embedding: str = "binary", n_layers: int = 1
 ) -> LloydConfig:
     """Describe the network at infinite inverse temperature.
 

@@ -1,7 +1,7 @@
 """The network as a module: parameters, tokens in, layers, tokens out."""
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -64,7 +64,7 @@ class LloydTransformer(nn.Module):
     >>> import torch
     >>> network = LloydTransformer.exact(n_features=1, n_clusters=2)
     >>> samples = torch.tensor([[[0.0], [1.0], [5.0], [7.0]]], dtype=torch.float64)
-    >>> network.step(samples, samples[:, :2]).squeeze()
+    >>> network.step(samples, samples[:, :2]).detach().squeeze()
     tensor([0.0000, 4.3333], dtype=torch.float64)
     """
 
@@ -89,7 +89,7 @@ class LloydTransformer(nn.Module):
         cls,
         n_features: int,
         n_clusters: int,
-        embedding: Literal["binary", "onehot"] = "binary",
+        embedding: str = "binary",
         n_layers: int = 1,
     ) -> Self:
         """Network in float64 whose centers after layer t are those of Lloyd's algorithm after t iterations.
