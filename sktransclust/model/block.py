@@ -92,16 +92,12 @@ def lloyd_layer(
         return output
 
     # Erase before adding: the old part minus itself is exactly 0, and the new part then stays as it is.
-    x, c = sample_tokens, center_tokens
-    erased = x + attend(
-        "erase_samples", config.erase_map, x, x, sample_weight
-    )  # Eq. 4: X + A(X, X; Q2, K2, V2)
+    x, c, w = sample_tokens, center_tokens, sample_weight
+    erased = x + attend("erase_samples", config.erase_map, x, x, w)  # Eq. 4: X + A(X, X; Q2, K2, V2)
     x = erased + attend("assign", config.assign_map, x, c)  # Eq. 4: X+ = ... + A(X, C; Q1, K1, V1)
     erased = c + attend("erase_centers", config.erase_map, c, c)  # Eq. 4: C + A(C, C; Q4, K4, V4)
-    keys, weight, bias = _update_keys(x, c, config, sample_weight)
-    c = erased + attend(
-        "update", config.update_map, c, keys, weight, bias
-    )  # Eq. 4: C+ = ... + A(C, X+; Q3, K3, V3)
+    keys = _update_keys(x, c, config, w)
+    c = erased + attend("update", config.update_map, c, *keys)  # Eq. 4: C+ = ... + A(C, X+; Q3, K3, V3)
     return (x, c, matrices) if return_attention else (x, c)
 
 

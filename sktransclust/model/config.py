@@ -6,9 +6,7 @@ from dataclasses import dataclass
 EMBEDDINGS = ("binary", "onehot", "none")
 ATTENTIONS = ("assign", "erase_samples", "update", "erase_centers")  # A1 to A4, in the order of Eq. 4
 PROJECTIONS = ("query", "key", "value")
-PROJECTION_NAMES = tuple(
-    f"{attention}.{projection}" for attention in ATTENTIONS for projection in PROJECTIONS
-)
+PROJECTION_NAMES = tuple(f"{attention}.{part}" for attention in ATTENTIONS for part in PROJECTIONS)
 
 
 @dataclass(frozen=True)
@@ -28,17 +26,11 @@ class LloydConfig:
     n_clusters: int  # k
     embedding: str = "binary"  # code of a center: "binary" (BN), "onehot" (OH) or "none" (NA), Def. 2.1
     n_layers: int = 1  # layers, which all share one set of projections
-    assign_map: str = (
-        "softmax"  # A1: "softmax", "argmax" (first maximiser) or "hardmax" (mean of all maximisers)
-    )
+    assign_map: str = "softmax"  # A1: "softmax", "argmax" (first maximiser) or "hardmax" (all maximisers)
     erase_map: str = "softmax"  # A2 and A4: "softmax", "hardmax" or "identity" (each token sees itself only)
     update_map: str = "softmax"  # A3: "softmax" or "hardmax"
-    inverse_temperature: float = (
-        1.0  # gamma of Eq. 3, used by softmax; the other maps are its limit at infinity
-    )
-    keep_bias: float | None = (
-        None  # eta in (0, 1): update's keys include the centers at score -eta; hardmax only
-    )
+    inverse_temperature: float = 1.0  # gamma of Eq. 3, for softmax; the other maps are its limit at infinity
+    keep_bias: float | None = None  # eta: hardmax update's keys include the centers, with scores less by eta
 
     def __post_init__(self) -> None:
         """Refuse what no network can be."""
