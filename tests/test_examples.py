@@ -33,8 +33,8 @@ def test_photograph_is_reduced_to_the_inertia_that_kmeans_reaches_from_the_same_
     rows = dict(
         re.findall(r"^(TransformerKMeans|KMeans) +\d+ +([\d.]+) +[\d.]+$", printed, flags=re.MULTILINE)
     )
-    assert math.isclose(float(rows["TransformerKMeans"]), float(rows["KMeans"]), rel_tol=1e-4)
-    assert number_after("equal labels:", printed) > 99.9
+    assert math.isclose(float(rows["TransformerKMeans"]), float(rows["KMeans"]), rel_tol=1e-9)
+    assert number_after("equal labels:", printed) == 100
 
 
 def test_picture_of_the_photograph_shows_no_more_colors_than_asked_for(tmp_path):
