@@ -1,4 +1,4 @@
-"""Sphinx configuration. The build needs no network: no intersphinx, and formulas are typeset by the reader."""
+"""Sphinx configuration. The build needs no network: no intersphinx, and the browser typesets formulas."""
 
 import sktransclust
 
