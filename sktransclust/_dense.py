@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 import torch
 
@@ -38,15 +36,16 @@ class DenseNetwork(StreamedCore):
         samples: Samples,
         sample_weight: torch.Tensor | None,
         n_clusters: int,
-        embedding: Literal["binary", "onehot"],
+        embedding: str,
     ) -> None:
         super().__init__(samples, sample_weight)
         needed = 8 * samples.n_samples * (_MATRICES * n_clusters + 3 * samples.n_features)
         free = _free_memory(samples.device)
         if free is not None and needed > free:
             raise MemoryError(
-                f"backend='dense' holds matrices of n_samples x n_clusters and needs about {needed / 2**30:.1f} GiB, "
-                f"but {free / 2**30:.1f} GiB are free. Use backend='streamed', which gives the same result."
+                "backend='dense' holds matrices of n_samples x n_clusters and needs about "
+                f"{needed / 2**30:.1f} GiB, but {free / 2**30:.1f} GiB are free. "
+                "Use backend='streamed', which gives the same result."
             )
         self._network = LloydTransformer.exact(samples.n_features, n_clusters, embedding).to(samples.device)
         self._points = samples.rows(np.arange(samples.n_samples))[None]  # (1, n, d)

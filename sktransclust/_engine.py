@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Literal
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 
 from ._dense import DenseNetwork
+from .core.csr_samples import CSRSamples
+from .core.dense_samples import DenseSamples
 from .core.frame import Frame, frame_of, safe_exponent
-from .core.samples import CSRSamples, DenseSamples, Samples
+from .core.samples import Samples
 from .core.streamed import StreamedCore
 from .core.threads import ordered_map
 
-if TYPE_CHECKING:
-    Data = np.ndarray | sp.csr_array | torch.Tensor
+Data = Any  # ndarray, CSR array or matrix, or CUDA tensor: as `check_data` returns them
 
 _BLOCK_ELEMENTS = 2**20  # read at once when the data are looked through or moved
 
@@ -25,8 +26,8 @@ def fit_core(
     X: Data,
     sample_weight: np.ndarray | None,
     device: torch.device,
-    backend: Literal["auto", "dense", "streamed"],
-    embedding: Literal["binary", "onehot"],
+    backend: str,
+    embedding: str,
     n_clusters: int,
 ) -> StreamedCore:
     """Return the core of a fit: its frame lies at the mean of the data."""
@@ -40,8 +41,8 @@ def query_core(
     centers: np.ndarray,
     sample_weight: np.ndarray | None,
     device: torch.device,
-    backend: Literal["auto", "dense", "streamed"],
-    embedding: Literal["binary", "onehot"],
+    backend: str,
+    embedding: str,
 ) -> tuple[StreamedCore, np.ndarray]:
     """Return a core for fitted centers, and the centers in its reference frame.
 
@@ -65,8 +66,8 @@ def query_core(
 def _core(
     samples: Samples,
     sample_weight: np.ndarray | None,
-    backend: Literal["auto", "dense", "streamed"],
-    embedding: Literal["binary", "onehot"],
+    backend: str,
+    embedding: str,
     n_clusters: int,
 ) -> StreamedCore:
     weight = None if sample_weight is None else torch.tensor(sample_weight, device=samples.device)
@@ -105,8 +106,8 @@ def data_frame(X: Data) -> Frame:
     if sp.issparse(X):
         return Frame(None, safe_exponent(np.abs(X.data), dtype))
     if isinstance(X, torch.Tensor):
-        summary = X.mean(0, dtype=torch.float64), X.amin(0).double(), X.amax(0).double()
-        return frame_of(*(part.cpu().numpy() for part in summary), dtype)
+        mean, low, high = X.mean(0, dtype=torch.float64), X.amin(0).double(), X.amax(0).double()
+        return frame_of(mean.cpu().numpy(), low.cpu().numpy(), high.cpu().numpy(), dtype)
 
     def look_through(block: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         rows = X[slice(*block)]

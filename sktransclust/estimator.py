@@ -92,7 +92,7 @@ class TransformerKMeans(
         Sum of squared distances of samples to their nearest center, times their weights.
     n_iter_ : int
         Iterations of the best start.
-    inertia_history_ : ndarray of shape (n_iter_ + 1,), float64
+    inertia_history_ : ndarray of shape (n_updates + 1,), float64
         Entry t is the inertia of the centers before update t of the best start, steps of a
         learned network included and first. The last entry is `inertia_`.
     n_features_in_ : int
@@ -219,6 +219,7 @@ class TransformerKMeans(
                 best = run
             if start.end(partial(self._fitted, core, run.centers)):
                 break
+        assert best is not None
         self._store(best, core, X, sample_weight)
         task.end(dict)
         return self
@@ -227,11 +228,8 @@ class TransformerKMeans(
         """Check parameters against the data, and settle those that depend on each other."""
         if X.shape[0] < self.n_clusters:
             raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
-        self._n_init = self.n_init
-        if self.n_init == "auto":
-            self._n_init = (
-                10 if callable(self.init) or (not is_array(self.init) and self.init == "random") else 1
-            )
+        by_chance = callable(self.init) or (isinstance(self.init, str) and self.init == "random")
+        self._n_init = (10 if by_chance else 1) if isinstance(self.n_init, str) else self.n_init
         if is_array(self.init) and self._n_init != 1:
             warnings.warn(
                 "Explicit initial center position passed: performing only one init in "
@@ -284,8 +282,7 @@ class TransformerKMeans(
         inertia = query.samples.reference_frame.squared_to_data(query.inertia(centers, labels))
         in_data_units = core.samples.reference_frame.squared_to_data
         history = np.array([*map(in_data_units, run.history[:-1]), inertia])
-        labels = labels.cpu().numpy()
-        n_distinct = len(np.unique(labels))
+        n_distinct = len(torch.unique(labels))
         if n_distinct < self.n_clusters:
             warnings.warn(
                 f"Number of distinct clusters ({n_distinct}) found smaller than n_clusters "
@@ -296,7 +293,7 @@ class TransformerKMeans(
         self._n_threads = torch.get_num_threads()
         self._n_features_out = fitted["_n_features_out"]
         self.cluster_centers_ = fitted["cluster_centers_"]
-        self.labels_, self.inertia_, self.n_iter_ = labels, inertia, run.n_iter
+        self.labels_, self.inertia_, self.n_iter_ = labels.cpu().numpy(), inertia, run.n_iter
         self.inertia_history_ = history
         self.device_, self.backend_ = str(core.samples.device), core.name
 
@@ -318,7 +315,8 @@ class TransformerKMeans(
         n_features = self.cluster_centers_.shape[1]  # set by hand, perhaps
         if X.shape[1] != n_features:
             raise ValueError(
-                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {n_features} features as input."
+                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{n_features} features as input."
             )
         return X
 

@@ -57,10 +57,9 @@ class Keys:
             squared = np.einsum("ij,ij->i", score, score)
         reach = float(np.sqrt(squared.max()))
         squared[_repeats(centers)] = np.inf
-        to = {"dtype": samples.dtype, "device": samples.device}
         return cls(
-            torch.as_tensor(score).to(**to),
-            torch.as_tensor(squared).to(**to),
+            torch.as_tensor(score).to(samples.device, samples.dtype),
+            torch.as_tensor(squared).to(samples.device, samples.dtype),
             reach,
             torch.as_tensor(centers).to(samples.device),
         )

@@ -114,7 +114,7 @@ class StreamedCore:
         labels = self._empty_labels()
 
         def work(tiles: Ranges) -> Partial:
-            partial = Partial.zeros(*centers.shape, self.samples.device)
+            partial = Partial.zeros(len(centers), self.samples.n_features, self.samples.device)
             for start, stop in tiles:
                 tile = self.samples.tile(start, stop)
                 label = nearest(tile, keys)
@@ -123,7 +123,7 @@ class StreamedCore:
                 partial.n_changed += int((labels[start:stop] != previous[start:stop]).sum())
             return partial
 
-        total = Partial.zeros(*centers.shape, self.samples.device)
+        total = Partial.zeros(len(centers), self.samples.n_features, self.samples.device)
         for partial in self._results(work, len(centers)):
             total += partial
         sums, weights = total.sums.cpu().numpy(), total.weights.cpu().numpy()
