@@ -142,14 +142,22 @@ def dot_product_form(
     """Augment queries and keys so that q.k = -scale * sqdist + bias, but for a constant of each query.
 
     |q - k|^2 = |q|^2 - 2 q.k + |k|^2 and softmax ignores |q|^2: [2 scale q, 1] and [k, bias - scale |k|^2].
+    Zeros fill the width up to a multiple of 4, without which CUDA's fused kernel for float32 does not run.
     """
     # A common shift leaves all distances (hence detach), but not the rounding of |k|^2, as they are.
     shift = keys.detach().mean(dim=-2, keepdim=True)
     queries, keys = queries - shift, keys - shift
-    key_scores = -scale * keys.square().sum(dim=-1)  # (..., n)
+    key_scores = -scale * keys.square().sum(dim=-1, keepdim=True)  # (..., n, 1)
     if bias is not None:
-        key_scores = key_scores + bias
-    return pad(2 * scale * queries, (0, 1), value=1.0), torch.cat([keys, key_scores.unsqueeze(-1)], dim=-1)
+        key_scores = key_scores + bias.unsqueeze(-1)
+    fill = keys.new_zeros(3 - keys.shape[-1] % 4)
+    one = fill.new_ones(1)
+    return _append(2 * scale * queries, one, fill), _append(keys, key_scores, fill)
+
+
+def _append(features: Tensor, *columns: Tensor) -> Tensor:
+    lead = features.shape[:-1]
+    return torch.cat([features, *(column.expand(*lead, -1) for column in columns)], dim=-1)
 
 
 def plain_attention(queries: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
@@ -162,14 +170,13 @@ def fused_attention(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
     """Dot-product attention by torch's fused kernel, which never holds the matrix.
 
     The kernel runs only for 4-D inputs of one common width, without a mask; otherwise torch silently falls
-    back to a formula that needs the whole matrix. For float32 on CUDA, 4 has to divide the width.
+    back to a formula that needs the whole matrix.
     """
-    width = -(-queries.shape[-1] // 4) * 4
-    query, key, value = (
-        pad(z, (0, width - z.shape[-1])).reshape(-1, 1, z.shape[-2], width) for z in (queries, keys, values)
-    )
-    output = scaled_dot_product_attention(query, key, value, scale=1.0)  # (tasks, 1, m, width)
-    return output[..., : values.shape[-1]].reshape(*queries.shape[:-1], values.shape[-1])
+    width = values.shape[-1]
+    values = pad(values, (0, queries.shape[-1] - width))
+    query, key, value = (z.reshape(-1, 1, *z.shape[-2:]) for z in (queries, keys, values))  # (tasks, 1, ...)
+    output = scaled_dot_product_attention(query, key, value, scale=1.0)  # (tasks, 1, m, augmented width)
+    return output.reshape(queries.shape)[..., :width]
 
 
 def _score_bias(key_weight: Tensor | None, key_bias: Tensor | None) -> Tensor | None:
