@@ -24,7 +24,7 @@ X = gaussians()
         ({"n_steps": 2.0}, ["int in the range"]),
         ({"weights": 3}, ["exact"]),
         ({"weights": None}, ["exact"]),
-        ({"device": 3.5}, ["auto"]),
+        ({"device": 3.5}, ["str"]),
     ],
     ids=lambda value: "-".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else "",
 )

@@ -121,16 +121,16 @@ def test_same_as_kmeans_on_continuous_data(name, init):
         assert compare(X, init, storage, weighting, n_clusters, n_init, seed=SEEDS[name] + 100 * number)
 
 
-@pytest.mark.parametrize("init", INITS)
 @pytest.mark.parametrize("name", TIED)
-def test_same_as_kmeans_or_a_proven_tie_on_data_with_ties(name, init):
+def test_same_as_kmeans_or_a_proven_tie_on_data_with_ties(name):
     X = TIED[name]()
     same = [
         compare(X, init, storage, weighting, n_clusters, 1, seed=SEEDS[name] + 100 * number)
+        for init in INITS
         for number, (storage, weighting, (n_clusters, _)) in enumerate(SETTINGS)
     ]
-    allowed = {"iris": 1, "digits": 1, "lattice": len(SETTINGS) // 2}[name]
-    assert same.count(False) <= allowed
+    share_of_ties = {"iris": 0.1, "digits": 0.05, "lattice": 0.5}[name]
+    assert same.count(False) <= share_of_ties * len(same)
 
 
 @pytest.mark.parametrize("storage", ["dense", "csr"])
