@@ -43,11 +43,3 @@ def inertia(samples, centers, sample_weight=None):
     """Weighted sum of the squared distances to the nearest center."""
     nearest = squared_distances(samples, centers).min(axis=1)
     return float(nearest.sum() if sample_weight is None else (nearest * sample_weight).sum())
-
-
-def labels_are_equivalent(samples, centers, labels, n_eps=8):
-    """Tell whether each sample's center is nearest, up to `n_eps` roundings of the squared scale."""
-    distances = squared_distances(samples, centers)
-    chosen = np.take_along_axis(distances, np.asarray(labels)[:, None], axis=1)[:, 0]
-    scale = max(np.abs(samples).max(), np.abs(centers).max()) ** 2
-    return bool((chosen - distances.min(axis=1) <= n_eps * np.finfo(np.float64).eps * scale).all())

@@ -72,20 +72,34 @@ def test_fused_kernel_equals_the_plain_formula_forward_and_backward(rng, m, n, e
     torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("e", [3, 7, 36])
+def test_fused_kernel_of_cuda_equals_the_plain_formula(rng, e):
+    tensors = [normal(rng, 4, 200, e, dtype=torch.float32).cuda().requires_grad_() for _ in range(3)]
+
+    def run(attend):
+        queries, keys, values = tensors
+        output = attend(*dot_product_form(queries, keys, 1 / math.sqrt(e)), values)
+        return output, *torch.autograd.grad(output.sum(), tensors)
+
+    expected = run(lambda *inputs: plain_attention(*inputs)[0])
+    with sdpa_kernel(SDPBackend.EFFICIENT_ATTENTION):  # the fused kernel that takes float32
+        actual = run(fused_attention)
+    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-4)
+
+
 def test_long_inputs_take_the_fused_kernel_and_short_ones_do_not(rng, monkeypatch):
-    with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
-        taken = []
-        monkeypatch.setattr(
-            "sktransclust.model.attention.fused_attention", lambda *inputs: taken.append(inputs) or inputs[2]
-        )
-        long, short = normal(rng, 1, FUSED_MIN_TOKENS, 3), normal(rng, 1, FUSED_MIN_TOKENS - 1, 3)
-        for queries, keys in [(short, long), (long, short)]:
-            softmax_attention(queries, keys, keys, 1.0)
-        assert not taken
-        softmax_attention(long, long, long, 1.0, return_weights=True)
-        assert not taken
-        softmax_attention(long, long, long, 1.0)
-        assert len(taken) == 1
+    taken = []
+    monkeypatch.setattr(
+        "sktransclust.model.attention.fused_attention", lambda *inputs: taken.append(inputs) or inputs[2]
+    )
+    long, short = normal(rng, 1, FUSED_MIN_TOKENS, 3), normal(rng, 1, FUSED_MIN_TOKENS - 1, 3)
+    softmax_attention(short, long, long, 1.0)
+    softmax_attention(long, short, short, 1.0)
+    softmax_attention(long, long, long, 1.0, return_weights=True)  # the kernel has no matrix to return
+    assert not taken
+    softmax_attention(long, long, long, 1.0)
+    assert len(taken) == 1
 
 
 @pytest.mark.parametrize("n", [4, 70])

@@ -287,7 +287,6 @@ def test_without_keep_bias_an_empty_onehot_center_takes_the_mean_of_all_samples(
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 @each_embedding
 def test_network_on_cuda_gives_the_labels_of_the_cpu(embedding):
     samples, centers = lattice_tasks(np.random.default_rng(13), n_tasks=10, n=60, d=2, k=6)

@@ -183,8 +183,7 @@ def _score_bias(key_weight: Tensor | None, key_bias: Tensor | None) -> Tensor | 
     """Sum of the bias and the log-weights: repeating a key w times adds log w to its score."""
     if key_weight is None:
         return key_bias
-    # Weight 0 becomes a finite score whose exponential is 0: -inf gives NaN where a block of keys has nothing
-    # else.
+    # Weight 0 becomes a finite score whose exponential is 0: -inf would meet a factor 0 in the backward pass.
     log_weight = key_weight.log().clamp(min=torch.finfo(key_weight.dtype).min / 4)
     return log_weight if key_bias is None else log_weight + key_bias
 
