@@ -19,4 +19,4 @@ copybutton_prompt_is_regexp = True
 html_theme = "pydata_sphinx_theme"
 html_title = f"sktransclust {version}"
 html_theme_options = {"navigation_with_keys": False, "show_prev_next": False}
-html_sidebars = {"index": []}
+html_sidebars = {"**": []}  # the bar at the top names every page
