@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 
@@ -11,39 +9,46 @@ from .frame import Frame
 from .samples import TORCH_DTYPES, cluster_sums, pairwise_squares, row_dot
 
 
-@dataclass
 class CSRSamples:
-    """Samples in compressed sparse rows; every step costs in proportion to the stored entries.
+    """Samples in compressed sparse rows, without duplicate entries.
 
-    Attributes
+    Parameters
     ----------
     data, indices, indptr : ndarray
-        As of a `scipy.sparse.csr_array` without duplicate entries.
+        As of a `scipy.sparse.csr_array`; indices of any integer type.
     n_features : int
     score_frame, reference_frame : Frame
         Without a shift.
     device : torch.device
+        Where tiles are computed.
+
+    Attributes
+    ----------
+    norms : Tensor of shape (n_samples,) or None
+        The lengths of the samples in the score frame, once they are known.
     """
 
-    data: np.ndarray
-    indices: np.ndarray
-    indptr: np.ndarray
-    n_features: int
-    score_frame: Frame
-    reference_frame: Frame
-    device: torch.device
-
-    def __post_init__(self) -> None:
-        self.n_samples = len(self.indptr) - 1
-        self.numpy_dtype = self.data.dtype
-        self.dtype = TORCH_DTYPES[self.numpy_dtype]
+    def __init__(
+        self,
+        data: np.ndarray,
+        indices: np.ndarray,
+        indptr: np.ndarray,
+        n_features: int,
+        score_frame: Frame,
+        reference_frame: Frame,
+        device: torch.device,
+    ) -> None:
+        self.data, self.indices, self.indptr = data, indices, indptr
+        self.score_frame, self.reference_frame, self.device = score_frame, reference_frame, device
+        self.n_samples = len(indptr) - 1
+        self.n_features = n_features
+        self.numpy_dtype = data.dtype
+        self.dtype = TORCH_DTYPES[data.dtype]
+        self.norms: torch.Tensor | None = None
 
     def tile(self, start: int, stop: int) -> CSRTile:
         """Return samples start..stop."""
-        first, last = self.indptr[start], self.indptr[stop]
-        return CSRTile(
-            self, self.data[first:last], self.indices[first:last], self.indptr[start : stop + 1] - first
-        )
+        return CSRTile(self, start, stop)
 
     def rows(self, index: np.ndarray) -> torch.Tensor:
         """Return the samples at `index`, of shape (m, n_features), float64, in the reference frame."""
@@ -64,14 +69,16 @@ class CSRSamples:
 class CSRTile:
     """A range of sparse samples."""
 
-    def __init__(
-        self, samples: CSRSamples, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray
-    ) -> None:
+    def __init__(self, samples: CSRSamples, start: int, stop: int) -> None:
+        stored = slice(samples.indptr[start], samples.indptr[stop])
+        indptr = samples.indptr[start : stop + 1].astype(np.int64) - samples.indptr[start]
+        data = samples.data[stored]
         self._samples = samples
+        self._range = slice(start, stop)
         self._local = samples.entries(data, samples.score_frame, data.dtype)  # (nnz,)
         self._reference = samples.entries(data, samples.reference_frame, np.dtype(np.float64))
-        self._columns = torch.from_numpy(indices.astype(np.int64)).to(samples.device)
-        self._offsets = torch.from_numpy(indptr.astype(np.int64)).to(samples.device)
+        self._columns = torch.from_numpy(samples.indices[stored].astype(np.int64)).to(samples.device)
+        self._offsets = torch.from_numpy(indptr).to(samples.device)
         self._row_of_entry = torch.repeat_interleave(torch.diff(self._offsets))
         self.n_terms = int(np.diff(indptr).max(initial=0))
 
@@ -99,16 +106,18 @@ class CSRTile:
 
     def norms(self) -> torch.Tensor:
         """Return the length of each sample, of shape (tile,), in the score frame."""
+        if self._samples.norms is not None:
+            return self._samples.norms[self._range]
         return self._sum_rows(self._local.square()).sqrt()
 
     def rows(self, index: torch.Tensor) -> torch.Tensor:
         """Return some samples of the tile, of shape (m, n_features), float64, in the reference frame."""
-        position = torch.full((len(self._offsets) - 1,), -1, device=index.device)
-        position[index] = torch.arange(len(index), device=index.device)
-        row = position[self._row_of_entry]
-        wanted = row >= 0
-        dense = torch.zeros(len(index), self._samples.n_features, dtype=torch.float64, device=index.device)
-        dense[row[wanted], self._columns[wanted]] = self._reference[wanted]
+        begin, length = self._offsets[index], torch.diff(self._offsets)[index]
+        row = torch.repeat_interleave(length)  # of each stored entry that is wanted
+        first = torch.cumsum(length, 0) - length
+        entry = torch.arange(len(row), device=row.device) - first[row] + begin[row]
+        dense = torch.zeros(len(index), self._samples.n_features, dtype=torch.float64, device=row.device)
+        dense[row, self._columns[entry]] = self._reference[entry]
         return dense
 
     def add_to(self, sums: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor | None) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 # Squares of coordinates inside these powers of two neither overflow nor lose small ones.
-_SAFE_EXPONENTS = {np.dtype(np.float32): (-40, 40), np.dtype(np.float64): (-400, 400)}
+_SAFE_EXPONENTS = {np.dtype(np.float32): (-40, 40), np.dtype(np.float64): (-340, 340)}
 
 
 @dataclass(frozen=True)
@@ -49,17 +49,16 @@ class Frame:
 def frame_of(center: np.ndarray, low: np.ndarray, high: np.ndarray, dtype: np.dtype) -> Frame:
     """Choose the frame of data that lie around `center` within [`low`, `high`], per feature.
 
-    The shift is rounded to a coarse power of two where the data's range allows, so that
-    ``x - shift`` is exact for data on a grid, such as integers.
+    A feature is shifted only where its values are farther from the origin than from each other:
+    where the center is more than twice as large as any deviation from it. All values then lie
+    between half and twice the shift, so that ``x - shift`` is exact (Sterbenz's lemma), as it
+    is without a shift.
     """
-    with np.errstate(over="ignore"):
-        spread = np.minimum(high - low, np.finfo(np.float64).max)
-    grid = np.ldexp(1.0, np.frexp(spread)[1] - 4)
-    with np.errstate(over="ignore", invalid="ignore"):
-        coarse = np.rint(center / grid) * grid
-    shift = np.where((spread > 0) & np.isfinite(coarse), coarse, np.clip(center, low, high))
-    shift = shift.astype(dtype).astype(np.float64)
-    return Frame(shift, safe_exponent(np.maximum(high - shift, shift - low), dtype))
+    center = np.clip(center, low, high)
+    with np.errstate(over="ignore"):  # an infinite deviation means no shift
+        deviation = np.maximum(high - center, center - low)
+    shift = np.where(np.abs(center) / 2 > deviation, center, 0.0).astype(dtype).astype(np.float64)
+    return Frame(shift, safe_exponent(np.maximum(np.abs(high - shift), np.abs(low - shift)), dtype))
 
 
 def safe_exponent(sizes: np.ndarray, dtype: np.dtype) -> int:
@@ -67,4 +66,7 @@ def safe_exponent(sizes: np.ndarray, dtype: np.dtype) -> int:
     largest = float(np.max(sizes, initial=0.0))
     exponent = math.frexp(min(largest, np.finfo(np.float64).max))[1]
     low, high = _SAFE_EXPONENTS[np.dtype(dtype)]
-    return 0 if largest == 0 or low <= exponent <= high else exponent
+    if largest == 0 or low <= exponent <= high:
+        return 0
+    reach = 3 * high  # 2**exponent itself has to be a normal number
+    return max(-reach, min(exponent, reach))

@@ -80,12 +80,13 @@ def _repeats(centers: np.ndarray) -> list[int]:
 def nearest(tile: Tile, keys: Keys) -> torch.Tensor:
     """Return the index of the nearest center of each sample of a tile: shape (tile,), int64."""
     scores = tile.scores(keys.keys, keys.norms)  # (tile, k)
-    labels, best = _first_minimum(scores)
-    gap = scores.scatter(1, labels[:, None], torch.inf).amin(1) - best
-    certain = gap > _error_bound(tile, keys)
+    labels, best, second = _least_two(scores)
+    bound = _error_bound(tile, keys)
+    certain = second - best > bound  # false where either is not a number
     if not bool(certain.all()):
         doubtful = torch.nonzero(~certain).ravel()
-        limit = best[doubtful] + _error_bound(tile, keys)[doubtful]
+        limit = best[doubtful] + bound[doubtful]
+        scores[doubtful, labels[doubtful]] = best[doubtful]
         # Where a score is not finite, nothing is known and every center is a candidate.
         candidate = ~(scores[doubtful] > limit[:, None])
         candidate &= ~torch.isinf(keys.norms) | ~torch.isfinite(limit)[:, None]
@@ -93,24 +94,51 @@ def nearest(tile: Tile, keys: Keys) -> torch.Tensor:
     return labels
 
 
-def _first_minimum(scores: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the index and the value of the least entry of each row."""
+def _least_two(scores: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return the index of the least entry of each row, the entry, and the second least one.
+
+    Overwrites the least entries by infinity.
+    """
     if scores.device.type == "cpu":
-        # NumPy's argmin is several times faster than PyTorch's on a CPU.
-        labels = torch.from_numpy(scores.numpy().argmin(1))
-    else:
-        labels = scores.argmin(1)
-    return labels, scores.gather(1, labels[:, None]).ravel()
+        return _least_two_on_cpu(scores)
+    labels, best = scores.argmin(1), scores.amin(1)
+    scores.scatter_(1, labels[:, None], torch.inf)
+    return labels, best, scores.amin(1)
+
+
+def _least_two_on_cpu(scores: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """As `_least_two`, several times faster than PyTorch's argmin on a CPU.
+
+    Where several entries are least and the scores of a center lie side by side, any index is returned.
+    """
+    array = scores.numpy()
+    row = np.arange(len(array))
+    if scores.stride(0) > 1:
+        index = array.argmin(1)
+        best = array[row, index]
+        array[row, index] = np.inf
+        return torch.from_numpy(index), torch.from_numpy(best), scores.amin(1)
+    best = array.min(1)
+    least = array.T == best  # (k, tile)
+    names = np.arange(len(least), dtype=np.int8)
+    alone = least.sum(0, dtype=np.int8) == 1
+    index = np.where(alone, (least * names[:, None]).sum(0, dtype=np.int8), 0).astype(np.int64)
+    array[row, index] = np.inf
+    second = np.where(alone, array.min(1), best)
+    return torch.from_numpy(index), torch.from_numpy(best), torch.from_numpy(second)
 
 
 def _error_bound(tile: Tile, keys: Keys) -> torch.Tensor:
     """Return, for each sample, the gap above which two scores are in true order: shape (tile,)."""
     length, reach = tile.norms(), keys.reach
-    unit = torch.finfo(length.dtype).eps / 2
-    unit64 = torch.finfo(torch.float64).eps / 2
-    from_scores = (length * 2 + reach) * (unit * reach)
-    from_differences = (length + reach).square() * unit64
-    return (from_scores + from_differences) * (2.1 * (tile.n_terms + 4))
+    unit, unit64 = torch.finfo(length.dtype).eps / 2, torch.finfo(torch.float64).eps / 2
+    factor = 2.1 * (tile.n_terms + 4)
+    # factor (unit R (2 r + R) + unit64 (r + R)^2), as a polynomial in r
+    bound = length * (factor * unit64)
+    bound += factor * 2 * reach * (unit + unit64)
+    bound *= length
+    bound += factor * reach * reach * (unit + unit64)
+    return bound
 
 
 def _decide(tile: Tile, index: torch.Tensor, candidate: torch.Tensor, centers: torch.Tensor) -> torch.Tensor:

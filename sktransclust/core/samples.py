@@ -27,6 +27,7 @@ class Samples(Protocol):
     device: torch.device
     score_frame: Frame
     reference_frame: Frame
+    norms: torch.Tensor | None
 
     def tile(self, start: int, stop: int) -> Tile:
         """Return samples start..stop."""

@@ -159,17 +159,21 @@ class StreamedCore:
 
     @_with_smaller_tiles
     def moments(self) -> Moments:
-        """Return the sums over all samples that no iteration changes."""
+        """Return the sums over all samples that no iteration changes; keep the samples' lengths too."""
+        norms = torch.empty(self.samples.n_samples, dtype=self.samples.dtype, device=self.samples.device)
 
         def work(tiles: Ranges) -> Moments:
             moments = Moments.zeros(self.samples.n_features, self.samples.device)
             for start, stop in tiles:
-                moments.add(self.samples.tile(start, stop), self._weights(start, stop))
+                tile = self.samples.tile(start, stop)
+                norms[start:stop] = tile.norms()
+                moments.add(tile, self._weights(start, stop))
             return moments
 
         total = Moments.zeros(self.samples.n_features, self.samples.device)
         for moments in self._results(work, 1):
             total += moments
+        self.samples.norms = norms
         return total
 
     @_with_smaller_tiles
