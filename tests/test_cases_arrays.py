@@ -156,7 +156,8 @@ def test_every_type_of_number_is_read_by_value(backend, dtype):
     data = np.clip(np.round(X * 5), -100, 100) if dtype[0] != "u" else np.round(X * 5) + 99
     data = X > 0 if dtype == "?" else data.astype(dtype)
     values = data.astype(np.float32 if dtype == "f4" else np.float64)
-    init = np.unique(values, axis=0)[:15:3]
+    distinct = np.unique(values, axis=0)
+    init = distinct[np.linspace(0, len(distinct) - 1, 5).astype(int)]
     m, expected = (
         TransformerKMeans(5, init=init, n_init=1, max_iter=3, backend=backend).fit(d) for d in (data, values)
     )
