@@ -95,10 +95,14 @@ class StreamedCore:
 
         def work(tiles: Ranges) -> None:
             for start, stop in tiles:
-                labels[start:stop] = nearest(self.samples.tile(start, stop), keys)
+                self.assign_tile(start, stop, keys, labels)
 
         self.run(work, len(centers))
         return labels
+
+    def assign_tile(self, start: int, stop: int, keys: Keys, labels: torch.Tensor) -> None:
+        """Write the labels of samples start..stop."""
+        labels[start:stop] = nearest(self.samples.tile(start, stop), keys)
 
     @_with_smaller_tiles
     def iterate(self, centers: np.ndarray, previous: torch.Tensor) -> Iteration:
@@ -116,10 +120,7 @@ class StreamedCore:
         def work(tiles: Ranges) -> Partial:
             partial = Partial.zeros(len(centers), self.samples.n_features, self.samples.device)
             for start, stop in tiles:
-                tile = self.samples.tile(start, stop)
-                label = nearest(tile, keys)
-                partial.add(tile, label, self._weights(start, stop))
-                labels[start:stop] = label
+                self.iterate_tile(start, stop, keys, labels, partial)
                 partial.n_changed += int((labels[start:stop] != previous[start:stop]).sum())
             return partial
 
@@ -130,6 +131,13 @@ class StreamedCore:
         means = centers.copy()
         np.divide(sums, weights[:, None], out=means, where=weights[:, None] > 0)
         return Iteration(labels, means, weights, total.n_changed)
+
+    def iterate_tile(self, start: int, stop: int, keys: Keys, labels: torch.Tensor, partial: Partial) -> None:
+        """Write the labels of samples start..stop, and add the samples to `partial`."""
+        tile = self.samples.tile(start, stop)
+        label = nearest(tile, keys)
+        labels[start:stop] = label
+        partial.add(tile, label, self._weights(start, stop))
 
     @_with_smaller_tiles
     def squared_distances(self, centers: np.ndarray, labels: torch.Tensor) -> torch.Tensor:
