@@ -72,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _train(options: argparse.Namespace) -> int:
+    from ._device import resolve_device
     from .checkpoint import SUFFIX
     from .training.config import read_recipe
     from .training.run import train
@@ -84,7 +85,7 @@ def _train(options: argparse.Namespace) -> int:
             recipes,
             paths,
             resume=options.resume,
-            device=options.device,
+            device=resolve_device(options.device),
             on_validation=_progress(recipes[0].training.n_steps),
         )
     except KeyboardInterrupt:

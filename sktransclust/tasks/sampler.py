@@ -24,8 +24,8 @@ class TaskDistribution:
     """Where clustering tasks come from.
 
     Each field but the last lists choices. Every task draws one entry of each list, uniformly and
-    independently, so that repeating an entry makes it likelier. The defaults are the paper's: isotropic normal
-    components of scale 0.1 with equal weights, every dimension scaled to [0, 1], started from random samples.
+    independently, so that repeating an entry makes it likelier. The defaults are the paper's: isotropic
+    normal components of scale 0.1 with equal weights, every dimension scaled to [0, 1], random starts.
     """
 
     families: tuple[str, ...] = ("normal",)  # of the components: normal, cauchy, gumbel, laplace, lognormal

@@ -1,7 +1,7 @@
 """Learning to cluster: tasks and a network in, a checkpoint out.
 
 Read in this order: ``sparsemax``, ``loss`` (Eq. 6), ``config`` (recipes), ``optimizer``, ``validation``
-(Eq. 20), ``trainer`` (Alg. 1 for many models at once), ``run`` (the same on disk, to be interrupted and resumed).
+(Eq. 20), ``trainer`` (Alg. 1 for many models at once), ``run`` (the same on disk, resumable).
 """
 
 from .config import Recipe, TrainingConfig, format_recipe, read_recipe

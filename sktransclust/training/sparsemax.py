@@ -37,7 +37,8 @@ class _Sparsemax(torch.autograd.Function):
         rank = torch.arange(1, scores.shape[-1] + 1, dtype=scores.dtype, device=scores.device)
         partial_sums = decreasing.cumsum(dim=-1)
         size = (1 + rank * decreasing > partial_sums).sum(dim=-1, keepdim=True)  # of the support
-        threshold = (partial_sums.gather(-1, size - 1) - 1) / size
+        last = (size - 1).clamp_(min=0)  # among scores that are not numbers, nothing is in the support
+        threshold = (partial_sums.gather(-1, last) - 1) / size
         probabilities = (shifted - threshold).clamp_(min=0)
         ctx.save_for_backward(probabilities)
         return probabilities

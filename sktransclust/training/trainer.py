@@ -214,7 +214,7 @@ class Trainer:
         self.schedule.best, self.schedule.waited = moved["schedule.best"], moved["schedule.waited"]
         self.active, self.last_step = moved["active"], moved["last_step"]
         for generator, generator_state in zip(self.generators, state["generators"], strict=True):
-            generator.set_state(generator_state)
+            generator.set_state(generator_state.clone())  # a row of a larger tensor is no valid state
 
     def _per_model(self, values: Sequence[float]) -> Tensor:
         return torch.tensor(values, dtype=self.dtype, device=self.device)

@@ -1,0 +1,1 @@
+"""Checkpoints and tasks in, tables out."""
