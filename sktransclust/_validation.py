@@ -32,7 +32,8 @@ PARAMETER_CONSTRAINTS: dict[str, list[Any]] = {
     "random_state": ["random_state"],
     "copy_x": ["boolean"],
     "algorithm": [StrOptions({"lloyd", "elkan"})],
-    "weights": [StrOptions({"exact"}), HasMethods(["step", "decode_labels"])],
+    # a name, a path or a network
+    "weights": [str, HasMethods(["__fspath__"]), HasMethods(["step", "decode_labels"])],
     "embedding": [StrOptions({"binary", "onehot"})],
     "n_steps": [Interval(Integral, 0, None, closed="left")],
     # torch.device, without importing torch, is what enters a context

@@ -69,11 +69,13 @@ class TransformerKMeans(
         Accepted for compatibility; X is never changed, and never copied as a whole.
     algorithm : {'lloyd', 'elkan'}, default='lloyd'
         Both give the result of Lloyd's algorithm.
-    weights : 'exact' or LloydTransformer, default='exact'
+    weights : 'exact', str, path-like or LloydTransformer, default='exact'
         The network. A learned one, for data of as many features and with as many clusters,
-        moves the initial centers before exact iterations finish.
+        moves the initial centers; exact iterations then finish from the best centers seen. A
+        string is a bundled name (``'binary-l2-d4-k6'``), a family (``'binary-l2'``: the bundled
+        network for this problem) or the path of a ``.safetensors`` file.
     embedding : {'binary', 'onehot'}, default='binary'
-        Code of the clusters in the exact network (Def. 2.1).
+        Code of the clusters (Def. 2.1); that of a learned network has to be the same.
     n_steps : int, default=20
         Steps of a learned network; unused with exact weights.
     device : str or torch.device, default='auto'
@@ -93,8 +95,9 @@ class TransformerKMeans(
     n_iter_ : int
         Iterations of the best start.
     inertia_history_ : ndarray of shape (n_updates + 1,), float64
-        Entry t is the inertia of the centers before update t of the best start, steps of a
-        learned network included and first. The last entry is `inertia_`.
+        Entry t is the inertia of the centers before update t of the best start; the last entry
+        is `inertia_`. Updates are the `n_iter_` iterations and, before them, the `n_steps` steps
+        of a learned network.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -191,6 +194,7 @@ class TransformerKMeans(
         """
         from ._device import resolve_device
         from ._engine import fit_core, is_same_clustering
+        from ._learned import resolve_network, starts
         from ._lloyd import lloyd
         from .initialization import initializer
 
@@ -198,6 +202,7 @@ class TransformerKMeans(
         X = check_data(self, X, reset=True, device=device)
         self._check_problem(X)
         sample_weight = check_weights(sample_weight, X)
+        network = resolve_network(self.weights, self.embedding, X, self.n_clusters)
         random_state = check_random_state(self.random_state)
         core = fit_core(X, sample_weight, device, self.backend, self.embedding, self.n_clusters)
         draw = initializer(self.init, core, X, self.n_clusters, sample_weight, random_state)
@@ -206,12 +211,13 @@ class TransformerKMeans(
         self._tol = self.tol * core.samples.reference_frame.squared_to_data(variance) if self.tol else 0
         task = FitTask.fit(self, X, y, self._n_init)
         best: Run | None = None
-        for _ in range(self._n_init):
-            start, centers = task.subtask("start"), draw()
+        for centers, history in starts(network, core, draw, self._n_init, self.n_steps):
+            start = task.subtask("start")
             if self.verbose:
                 print("Initialization complete")
             tol, report = self.tol * variance, self._reporter(core, start)
             run = lloyd(core, moments, centers, max_iter=self.max_iter, tol=tol, report=report)
+            run.history[:0] = history
             # Rounding alone can make the same clustering look better.
             if best is None or (
                 run.inertia < best.inertia and not is_same_clustering(run.labels, best.labels)
