@@ -48,11 +48,15 @@ class DenseSamples:
 
     def tile(self, start: int, stop: int) -> DenseTile:
         """Return samples start..stop."""
-        return DenseTile(self, start, stop)
+        return DenseTile(self, slice(start, stop))
+
+    def tile_of(self, index: torch.Tensor) -> DenseTile:
+        """Return the samples at `index`, of shape (m,), int64, as a tile."""
+        return DenseTile(self, index)
 
     def rows(self, index: np.ndarray) -> torch.Tensor:
         """Return the samples at `index`, of shape (m, n_features), float64, in the reference frame."""
-        chosen = self.values[torch.from_numpy(np.ascontiguousarray(index)).to(self.values.device)]
+        chosen = self.values[torch.from_numpy(index.copy()).to(self.values.device)]
         return self.local(chosen, self.reference_frame, torch.float64)
 
     def local(self, block: torch.Tensor, frame: Frame, dtype: torch.dtype) -> torch.Tensor:
@@ -82,13 +86,13 @@ class _Writeable:
 
 
 class DenseTile:
-    """A range of dense samples."""
+    """Some dense samples: a range, or those at an index tensor."""
 
-    def __init__(self, samples: DenseSamples, start: int, stop: int) -> None:
+    def __init__(self, samples: DenseSamples, members: slice | torch.Tensor) -> None:
         self.n_terms = samples.n_features
         self._samples = samples
-        self._range = slice(start, stop)
-        block = samples.values[start:stop]
+        self._members = members
+        block = samples.values[members]
         self._local = samples.local(block, samples.score_frame, samples.dtype)  # (tile, d)
         if samples.reference_frame is samples.score_frame:
             self._reference = self._local.double()  # exact: see frame_of
@@ -104,7 +108,7 @@ class DenseTile:
     def norms(self) -> torch.Tensor:
         """Return the length of each sample, of shape (tile,), in the score frame."""
         if self._samples.norms is not None:
-            return self._samples.norms[self._range]
+            return self._samples.norms[self._members]
         return torch.linalg.vector_norm(self._local, dim=1)
 
     def rows(self, index: torch.Tensor) -> torch.Tensor:
