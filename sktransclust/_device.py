@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import torch
 
+from .core.threads import survive_fork
+
 
 def resolve_device(device: str | torch.device) -> torch.device:
-    """Return the device to compute on.
+    """Return the device to compute on, from a process that can.
 
     Parameters
     ----------
@@ -23,6 +25,7 @@ def resolve_device(device: str | torch.device) -> torch.device:
     ValueError
         If the name is unknown, or there is no such device here, or it has no float64.
     """
+    survive_fork()
     if isinstance(device, str) and device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     try:

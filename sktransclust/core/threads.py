@@ -20,7 +20,23 @@ Result = TypeVar("Result")
 
 _lock = threading.Lock()
 _pools: dict[int, ThreadPoolExecutor] = {}
-_pools_process = -1
+_process = os.getpid()
+_threads_of_fork: int | None = None
+
+
+def survive_fork() -> None:
+    """Make PyTorch and this module usable in a child of ``os.fork()``; call before other work.
+
+    PyTorch's own threads do not survive a fork, and the first operation that wants them never
+    returns. So the calling thread of a child uses one, while `ordered_map` starts new ones.
+    """
+    global _lock, _pools, _process, _threads_of_fork
+    if _process == os.getpid():
+        return
+    # The lock, too, may have been copied while a thread of the parent held it.
+    _lock, _pools, _process = threading.Lock(), {}, os.getpid()
+    _threads_of_fork = max(torch.get_num_threads(), _threads_of_fork or 1)
+    torch.set_num_threads(1)
 
 
 def _start_worker(caller_threads: int) -> None:
@@ -33,14 +49,7 @@ def _start_worker(caller_threads: int) -> None:
 
 
 def _workers(count: int) -> ThreadPoolExecutor:
-    """Return this process's pool of `count` threads; concurrent callers share it.
-
-    Threads do not survive ``os.fork()``, so a child starts its own.
-    """
-    global _lock, _pools, _pools_process
-    if _pools_process != os.getpid():
-        # The lock, too, may have been copied while a thread of the parent held it.
-        _lock, _pools, _pools_process = threading.Lock(), {}, os.getpid()
+    """Return this process's pool of `count` threads; concurrent callers share it."""
     with _lock:
         if count not in _pools:
             _pools[count] = ThreadPoolExecutor(
@@ -50,11 +59,11 @@ def _workers(count: int) -> ThreadPoolExecutor:
 
 
 def ordered_map(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """Yield ``function(item)`` for each item, in order, computed on `torch.get_num_threads()` threads.
+    """Yield ``function(item)`` for each item, in order, on as many threads as PyTorch is set to use.
 
     At most twice as many results as threads are held back at any time.
     """
-    threads = torch.get_num_threads()
+    threads = _threads_of_fork or torch.get_num_threads()
     if threads == 1:
         yield from map(function, items)
         return
