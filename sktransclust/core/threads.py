@@ -42,6 +42,7 @@ def survive_fork() -> None:
 def _start_worker(caller_threads: int) -> None:
     # PyTorch keeps the number of threads twice: for the calling thread, which is what
     # we want to change here, and as the default of threads yet to start, which is put back.
+    torch.get_num_threads()  # a thread takes the default when first asked, and never again
     torch.set_num_threads(1)
     restore = threading.Thread(target=torch.set_num_threads, args=(caller_threads,))
     restore.start()
