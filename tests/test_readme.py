@@ -21,6 +21,14 @@ def test_drop_in_gives_the_labels_of_kmeans(capsys):
     assert capsys.readouterr().out.endswith(f" {names['model'].inertia_}\n")
 
 
+def test_learned_steps_end_where_the_comments_say(capsys):
+    exec(CODE[1], {})
+
+    claimed = [float(number) for number in re.findall(r"# (\d+)", CODE[1])]
+    printed = [float(line) for line in capsys.readouterr().out.split()]
+    np.testing.assert_allclose(printed, claimed, atol=0.5)
+
+
 @pytest.mark.parametrize("path", re.findall(r"(?:docs|examples)/[\w/]+\.\w+", README))
 def test_files_that_the_readme_names_exist(path):
     assert (ROOT / path).is_file()
