@@ -39,7 +39,7 @@ class Row:
     log_inertia_lloyd: float  # the same after 20 Lloyd iterations from the same random samples
 
 
-def iterate(step: Step, samples: Tensor, centers: Tensor, n_steps: int = N_STEPS) -> Tensor:
+def iterate(step: Step, samples: Tensor, centers: Tensor, n_steps: int) -> Tensor:
     """Apply a step again and again to freshly embedded centers.
 
     Parameters
@@ -50,7 +50,7 @@ def iterate(step: Step, samples: Tensor, centers: Tensor, n_steps: int = N_STEPS
         The samples of each task.
     centers : Tensor of shape (B, k, d)
         The centers to start from.
-    n_steps : int, default=20
+    n_steps : int
         How often.
 
     Returns
@@ -98,9 +98,11 @@ def evaluate(
     """
     for family, n_samples in CASES:
         tasks = held_out_tasks(n_features, n_clusters, family, n_samples, n_tasks)
-        lloyd = torch.cat([iterate(lloyd_step, *task) for task in tasks], dim=1)  # (steps + 1, tasks)
+        lloyd = torch.cat(
+            [iterate(lloyd_step, *task, N_STEPS) for task in tasks], dim=1
+        )  # (steps + 1, tasks)
         for name, step in networks.items():
-            learned = torch.cat([iterate(step, *task) for task in tasks], dim=1)
+            learned = torch.cat([iterate(step, *task, N_STEPS) for task in tasks], dim=1)
             yield Row(
                 name,
                 family,
