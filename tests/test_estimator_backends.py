@@ -66,7 +66,7 @@ def test_every_backend_gives_the_same_fit(block):
         parameters = {"tol": (0, 1e-4)[number % 2], "max_iter": (300, 1, 5)[number % 3]}
         fits = [fit(X, init, weights, backend=backend, **parameters) for backend in BACKENDS]
         assert [f.backend_ for f in fits[:2]] == ["dense", "streamed"]
-        assert fits[2].backend_ in ("dense", "streamed")
+        assert fits[2].backend_ != "auto"
         for other in fits[1:]:
             if number % 4 == 1 and not np.array_equal(fits[0].labels_, other.labels_):
                 n_ties += 1  # On integers, the means' last bits may decide between equal centers.

@@ -16,7 +16,7 @@ SUITE = "sklearn.cluster.tests.test_k_means"
 BANNER = "KMeans under test: sktransclust.estimator.TransformerKMeans"
 
 # What KMeans itself gets; a version that is not listed is measured beside ours.
-COUNTS_OF_KMEANS = dict.fromkeys(["1.6.1", "1.9.1"], {"passed": 264, "skipped": 18})
+COUNTS_OF_KMEANS = {version: {"passed": 264, "skipped": 18} for version in ("1.6.1", "1.9.1")}
 
 
 def run_suite(folder, *, swapped, select="", **environment):
