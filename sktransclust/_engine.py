@@ -10,6 +10,7 @@ import scipy.sparse as sp
 import torch
 
 from ._dense import DenseNetwork
+from .core.compiled import CompiledCore, instruction_sets
 from .core.csr_samples import CSRSamples
 from .core.dense_samples import DenseSamples
 from .core.frame import Frame, frame_of, safe_exponent
@@ -73,6 +74,20 @@ def _core(
     weight = None if sample_weight is None else torch.tensor(sample_weight, device=samples.device)
     if backend == "dense":
         return DenseNetwork(samples, weight, n_clusters, embedding)
+    if backend == "streamed":
+        return StreamedCore(samples, weight)
+    obstacle = ""
+    if not instruction_sets():
+        obstacle = "the package was installed without a C++ compiler"
+    elif not isinstance(samples, DenseSamples) or samples.device.type != "cpu":
+        obstacle = "it takes dense data on the CPU alone"
+    else:
+        return CompiledCore(samples, weight)
+    if backend == "compiled":
+        raise ValueError(
+            f"backend='compiled' cannot run: {obstacle}. Available here are 'streamed' and 'dense', "
+            "and 'auto', which chooses 'streamed'."
+        )
     return StreamedCore(samples, weight)
 
 

@@ -38,7 +38,7 @@ PARAMETER_CONSTRAINTS: dict[str, list[Any]] = {
     "n_steps": [Interval(Integral, 0, None, closed="left")],
     # torch.device, without importing torch, is what enters a context
     "device": [str, HasMethods(["__enter__", "__exit__"])],
-    "backend": [StrOptions({"auto", "dense", "streamed"})],
+    "backend": [StrOptions({"auto", "compiled", "dense", "streamed"})],
 }
 
 is_array = _is_arraylike_not_scalar

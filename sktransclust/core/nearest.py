@@ -12,7 +12,8 @@ changes the score s_j = |c_j|^2 - 2 x.c_j by at most about u (4 r R + 2 R^2); ad
 terms in any order, fused or not, by (m + 1) u (2 r R + R^2) to first order in u. Together
 E <= (m + 4) u R (2 r + R). The float64 differences that decide have themselves an error of
 (m + 3) u64 (r + R)^2. Two scores whose gap exceeds twice the sum of both are in true order;
-the factor 2.1 covers the terms of second order.
+the factor 2.1 covers the terms of second order. Where coordinates or products are so small that
+they lose digits, they lose less than the least normal number, 1 + r times a term.
 """
 
 from __future__ import annotations
@@ -130,15 +131,23 @@ def _least_two_on_cpu(scores: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor,
 
 def _error_bound(tile: Tile, keys: Keys) -> torch.Tensor:
     """Return, for each sample, the gap above which two scores are in true order: shape (tile,)."""
-    length, reach = tile.norms(), keys.reach
-    unit, unit64 = torch.finfo(length.dtype).eps / 2, torch.finfo(torch.float64).eps / 2
-    factor = 2.1 * (tile.n_terms + 4)
-    # factor (unit R (2 r + R) + unit64 (r + R)^2), as a polynomial in r
-    bound = length * (factor * unit64)
-    bound += factor * 2 * reach * (unit + unit64)
+    length = tile.norms()
+    constant, linear, quadratic = bound_coefficients(tile.n_terms, keys.reach, length.dtype)
+    bound = length * quadratic
+    bound += linear
     bound *= length
-    bound += factor * reach * reach * (unit + unit64)
+    bound += constant
     return bound
+
+
+def bound_coefficients(n_terms: int, reach: float, dtype: torch.dtype) -> tuple[float, float, float]:
+    """Return the coefficients of 1, r and r^2 in the bound: 2.1 (m + 4) times the sum of errors."""
+    kind = torch.finfo(dtype)
+    unit, unit64 = kind.eps / 2, torch.finfo(torch.float64).eps / 2
+    factor = 2.1 * (n_terms + 4)
+    # unit R (2 r + R) + unit64 (r + R)^2 + tiny (1 + r)
+    both = reach * (unit + unit64)
+    return factor * (both * reach + kind.tiny), factor * (2 * both + kind.tiny), factor * unit64
 
 
 def _decide(tile: Tile, index: torch.Tensor, candidate: torch.Tensor, centers: torch.Tensor) -> torch.Tensor:

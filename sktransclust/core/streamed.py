@@ -90,19 +90,23 @@ class StreamedCore:
     @_with_smaller_tiles
     def assign(self, centers: np.ndarray) -> torch.Tensor:
         """Return the index of the nearest center of each sample: shape (n_samples,), int32."""
-        keys = Keys.of(centers, self.samples)
+        keys = self.keys(centers)
         labels = self._empty_labels()
 
         def work(tiles: Ranges) -> None:
-            for start, stop in tiles:
-                self.assign_tile(start, stop, keys, labels)
+            self.assign_chunk(tiles, keys, labels)
 
         self.run(work, len(centers))
         return labels
 
-    def assign_tile(self, start: int, stop: int, keys: Keys, labels: torch.Tensor) -> None:
-        """Write the labels of samples start..stop."""
-        labels[start:stop] = nearest(self.samples.tile(start, stop), keys)
+    def keys(self, centers: np.ndarray) -> Keys:
+        """Prepare centers of shape (n_clusters, n_features), given in the reference frame."""
+        return Keys.of(centers, self.samples)
+
+    def assign_chunk(self, tiles: Ranges, keys: Keys, labels: torch.Tensor) -> None:
+        """Write the labels of a chunk of tiles."""
+        for start, stop in tiles:
+            labels[start:stop] = nearest(self.samples.tile(start, stop), keys)
 
     @_with_smaller_tiles
     def iterate(self, centers: np.ndarray, previous: torch.Tensor) -> Iteration:
@@ -114,14 +118,12 @@ class StreamedCore:
         previous : Tensor of shape (n_samples,), int32
             Labels of the iteration before, to count the changes against.
         """
-        keys = Keys.of(centers, self.samples)
+        keys = self.keys(centers)
         labels = self._empty_labels()
 
         def work(tiles: Ranges) -> Partial:
             partial = Partial.zeros(len(centers), self.samples.n_features, self.samples.device)
-            for start, stop in tiles:
-                self.iterate_tile(start, stop, keys, labels, partial)
-                partial.n_changed += int((labels[start:stop] != previous[start:stop]).sum())
+            self.iterate_chunk(tiles, keys, previous, labels, partial)
             return partial
 
         total = Partial.zeros(len(centers), self.samples.n_features, self.samples.device)
@@ -132,12 +134,16 @@ class StreamedCore:
         np.divide(sums, weights[:, None], out=means, where=weights[:, None] > 0)
         return Iteration(labels, means, weights, total.n_changed)
 
-    def iterate_tile(self, start: int, stop: int, keys: Keys, labels: torch.Tensor, partial: Partial) -> None:
-        """Write the labels of samples start..stop, and add the samples to `partial`."""
-        tile = self.samples.tile(start, stop)
-        label = nearest(tile, keys)
-        labels[start:stop] = label
-        partial.add(tile, label, self._weights(start, stop))
+    def iterate_chunk(
+        self, tiles: Ranges, keys: Keys, previous: torch.Tensor, labels: torch.Tensor, partial: Partial
+    ) -> None:
+        """Write the labels of a chunk of tiles, and add their samples and their changes to `partial`."""
+        for start, stop in tiles:
+            tile = self.samples.tile(start, stop)
+            label = nearest(tile, keys)
+            labels[start:stop] = label
+            partial.add(tile, label, self._weights(start, stop))
+            partial.n_changed += int((label != previous[start:stop]).sum())
 
     @_with_smaller_tiles
     def squared_distances(self, centers: np.ndarray, labels: torch.Tensor) -> torch.Tensor:

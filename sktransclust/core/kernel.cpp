@@ -1,0 +1,301 @@
+// The hard attention of samples on keys, and the sums of the update, in one pass over the samples.
+//
+// The meaning is that of `nearest.py`, with its error bound; samples for which the bound decides
+// nothing are left to it. Compiled once for each instruction set: the build defines
+// SKTRANSCLUST_KERNELS (the name of the table at the end), SKTRANSCLUST_NAME, VECTOR_BYTES (of a
+// register; 0 for a compiler without vector extensions) and VECTORS (registers of samples at once).
+//
+// Samples lie in the lanes of registers. A group of samples (VECTORS registers) is transposed, so
+// that a feature of all its samples is VECTORS loads, and meets a panel of up to 6 keys, whose
+// scores stay in registers while the features are added up; then each lane updates its best score,
+// its second best one and the index of the best. Nothing of the standard library that a header may
+// define is used: the linker would keep one copy of it, perhaps for instructions that are not there.
+
+#include "kernel.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+namespace {
+
+const int64_t TILE_BYTES = 1 << 16;   // of transposed samples, which meet
+const int64_t BLOCK_BYTES = 1 << 17;  // of panels at a time: both stay in the second cache
+const int64_t MOST_GROUPS = 16;       // of one tile
+
+template <typename T> struct IndexOf;  // the integer of T's width
+template <> struct IndexOf<float> { typedef int32_t Type; };
+template <> struct IndexOf<double> { typedef int64_t Type; };
+
+template <typename T> struct Kernel {
+    typedef typename IndexOf<T>::Type Index;
+#if VECTOR_BYTES
+    typedef T Vector __attribute__((vector_size(VECTOR_BYTES), may_alias));
+    typedef Index Indices __attribute__((vector_size(VECTOR_BYTES), may_alias));
+    typedef T Quarter __attribute__((vector_size(16), may_alias));
+#else
+    typedef T Vector;
+    typedef Index Indices;
+#endif
+    static const int64_t LANES = sizeof(Vector) / sizeof(T);
+    static const int64_t GROUP = VECTORS * LANES;
+
+    const Problem &p;
+    const T *const values, *const shift;
+    const T scale;
+    const bool plain_rows;  // features side by side, and no scaling
+    int64_t n_groups;
+    T *tile;         // (n_groups, n_features, GROUP)
+    T *best;         // (n_groups, GROUP), as are the next ones
+    T *second;
+    T *length;
+    Index *index;
+    double *point;   // (n_features,): a sample in the reference frame
+
+    explicit Kernel(const Problem &problem)
+        : p(problem), values((const T *)p.values), shift((const T *)p.shift), scale((T)p.scale),
+          plain_rows(p.column_stride == 1 && p.scale == 1.0) {
+        const int64_t fitting = TILE_BYTES / (p.n_features * GROUP * (int64_t)sizeof(T));
+        n_groups = fitting < 1 ? 1 : fitting > MOST_GROUPS ? MOST_GROUPS : fitting;
+    }
+
+    int64_t scratch_bytes() const {
+        return n_groups * GROUP * (p.n_features + 4) * (int64_t)sizeof(T) + p.n_features * (int64_t)sizeof(double);
+    }
+
+    void use_scratch(T *scratch) {
+        const int64_t n = n_groups * GROUP;
+        best = scratch;
+        second = best + n;
+        length = second + n;
+        index = (Index *)(length + n);
+        tile = length + 2 * n;
+        point = (double *)(tile + n * p.n_features);
+    }
+
+    // x - shift is exact wherever x lies in the range that the frame was made for; see frame.py.
+    T local(int64_t row, int64_t feature) const {
+        return (values[row * p.row_stride + feature * p.column_stride] - shift[feature]) * scale;
+    }
+
+    // Transpose samples first..first + count; the lanes of absent ones hold zeros.
+    void load_group(T *group, int64_t first, int64_t count) const {
+        int64_t done = 0;
+#if VECTOR_BYTES
+        if (plain_rows && count == GROUP) {
+            const int64_t step = sizeof(Quarter) / sizeof(T);
+            for (; done + step <= p.n_features; done += step)
+                for (int64_t lane = 0; lane < GROUP; lane += step) transpose(group, first, done, lane);
+        }
+#endif
+        for (int64_t f = done; f < p.n_features; f++) {
+            for (int64_t lane = 0; lane < count; lane++) group[f * GROUP + lane] = local(first + lane, f);
+            for (int64_t lane = count; lane < GROUP; lane++) group[f * GROUP + lane] = 0;
+        }
+    }
+
+#if VECTOR_BYTES
+    // A square of as many samples and features as 16 bytes hold.
+    void transpose(T *group, int64_t first, int64_t f, int64_t lane) const {
+        const int step = sizeof(Quarter) / sizeof(T);
+        Quarter offset, in[step], out[step];
+        memcpy(&offset, shift + f, sizeof offset);
+        for (int i = 0; i < step; i++) {
+            memcpy(&in[i], values + (first + lane + i) * p.row_stride + f, sizeof offset);
+            in[i] -= offset;
+        }
+        turn(in, out);
+        for (int i = 0; i < step; i++) memcpy(group + (f + i) * GROUP + lane, &out[i], sizeof offset);
+    }
+
+    typedef float Quarter4 __attribute__((vector_size(16), may_alias));
+    typedef double Quarter2 __attribute__((vector_size(16), may_alias));
+
+    static void turn(const Quarter4 *in, Quarter4 *out) {
+        const Quarter4 low01 = __builtin_shufflevector(in[0], in[1], 0, 4, 1, 5);
+        const Quarter4 low23 = __builtin_shufflevector(in[2], in[3], 0, 4, 1, 5);
+        const Quarter4 high01 = __builtin_shufflevector(in[0], in[1], 2, 6, 3, 7);
+        const Quarter4 high23 = __builtin_shufflevector(in[2], in[3], 2, 6, 3, 7);
+        out[0] = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
+        out[1] = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
+        out[2] = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
+        out[3] = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
+    }
+
+    static void turn(const Quarter2 *in, Quarter2 *out) {
+        out[0] = __builtin_shufflevector(in[0], in[1], 0, 2);
+        out[1] = __builtin_shufflevector(in[0], in[1], 1, 3);
+    }
+#endif
+
+    // Lengths by a sum of squares in any order, like those of nearest.py: their relative error of at most
+    // (n_features / 2 + 2) u changes the bound in the second order, for which its factor 2.1 leaves room.
+    void find_lengths(int64_t group, int64_t first, int64_t count) {
+        T *const found = length + group * GROUP;
+        if (p.lengths) {
+            for (int64_t lane = 0; lane < GROUP; lane++)
+                found[lane] = lane < count ? ((const T *)p.lengths)[first + lane] : (T)0;
+            return;
+        }
+        const Vector *const column = (const Vector *)(tile + group * p.n_features * GROUP);
+        Vector squares[VECTORS] = {};
+        for (int64_t f = 0; f < p.n_features; f++)
+            for (int v = 0; v < VECTORS; v++) squares[v] += column[f * VECTORS + v] * column[f * VECTORS + v];
+        memcpy(found, squares, sizeof squares);
+        for (int64_t lane = 0; lane < GROUP; lane++) found[lane] = (T)sqrt((double)found[lane]);
+    }
+
+    // Let a group meet panels begin..end. The lowest index wins among equal scores, but such are doubtful.
+    template <int WIDTH> void meet(int64_t group, int64_t begin, int64_t end) {
+        const Vector *const column = (const Vector *)(tile + group * p.n_features * GROUP);
+        Vector *const best_of = (Vector *)(best + group * GROUP);
+        Vector *const second_of = (Vector *)(second + group * GROUP);
+        Indices *const index_of = (Indices *)(index + group * GROUP);
+        for (int64_t panel = begin; panel < end; panel++) {
+            const T *key = (const T *)p.panels + panel * p.n_features * WIDTH;
+            const T *const norm = (const T *)p.key_norms + panel * WIDTH;
+            Vector score[WIDTH][VECTORS];
+            for (int j = 0; j < WIDTH; j++)
+                for (int v = 0; v < VECTORS; v++) score[j][v] = norm[j] - Vector{};
+            for (int64_t f = 0; f < p.n_features; f++, key += WIDTH)
+                for (int j = 0; j < WIDTH; j++)
+                    for (int v = 0; v < VECTORS; v++) score[j][v] += column[f * VECTORS + v] * key[j];
+            for (int v = 0; v < VECTORS; v++) {
+                // Held in registers only now, so that the loop above has them all.
+                Vector first = best_of[v], next = second_of[v];
+                Indices where = index_of[v];
+                for (int j = 0; j < WIDTH; j++) {
+                    const Vector s = score[j][v], larger = s < first ? first : s;
+                    const Indices name = (Index)(panel * WIDTH + j) - Indices{};
+                    next = larger < next ? larger : next;
+                    where = s < first ? name : where;
+                    first = s < first ? s : first;
+                }
+                best_of[v] = first;
+                second_of[v] = next;
+                index_of[v] = where;
+            }
+        }
+    }
+
+    void meet_all(int64_t groups) {
+        for (int64_t i = 0; i < groups * GROUP; i++) {
+            best[i] = second[i] = (T)INFINITY;
+            index[i] = 0;
+        }
+        int64_t at_once = BLOCK_BYTES / (p.n_features * p.panel_width * (int64_t)sizeof(T));
+        if (at_once < 1) at_once = 1;
+        for (int64_t begin = 0; begin < p.n_panels; begin += at_once) {
+            const int64_t end = begin + at_once < p.n_panels ? begin + at_once : p.n_panels;
+            for (int64_t group = 0; group < groups; group++) switch (p.panel_width) {
+                case 1: meet<1>(group, begin, end); break;
+                case 2: meet<2>(group, begin, end); break;
+                case 3: meet<3>(group, begin, end); break;
+                case 4: meet<4>(group, begin, end); break;
+                case 5: meet<5>(group, begin, end); break;
+                default: meet<6>(group, begin, end);
+            }
+        }
+    }
+
+    // Whether the label of the i-th sample of the tile is beyond doubt. No score overflows for a sample that
+    // is not too long; comparisons with a NaN or an infinite length are false.
+    bool is_certain(int64_t i) const {
+        const T r = length[i], c0 = (T)p.bound[0], c1 = (T)p.bound[1], c2 = (T)p.bound[2];
+        return r <= (T)p.longest && second[i] - best[i] > (r * c2 + c1) * r + c0;
+    }
+
+    // Decide for a doubtful sample by direct differences in float64, which is what nearest.py does, if their
+    // rounding cannot matter: each squared distance D has an error of at most (n_features + 3) u64 D. Ties and
+    // near ties are left over, as is whatever could overflow or vanish.
+    bool settle(int64_t row, int64_t i) {
+        if (!(length[i] <= (T)p.longest)) return false;
+        for (int64_t f = 0; f < p.n_features; f++) {
+            const double value = (double)values[row * p.row_stride + f * p.column_stride];
+            point[f] = p.reference_scale == 0.0 ? (double)local(row, f) : value * p.reference_scale;
+        }
+        double least = INFINITY, next = INFINITY;
+        for (int64_t j = 0; j < p.n_clusters; j++) {
+            if (((const T *)p.key_norms)[j] == (T)INFINITY) continue;  // repeats an earlier one
+            const double squared = squared_distance(p.centers + j * p.n_features);
+            if (squared < least) {
+                next = least;
+                least = squared;
+                index[i] = (Index)j;
+            } else if (squared < next) {
+                next = squared;
+            }
+        }
+        const double error = 2.1 * (double)(p.n_features + 4) * 0x1p-53 * next;
+        return next == INFINITY ? least < 1e300 : next > 1e-280 && next < 1e300 && next - least > error;
+    }
+
+    double squared_distance(const double *center) const {
+        double part[4] = {};  // side by side: an addition need not wait for the last one
+        int64_t f = 0;
+        for (; f + 4 <= p.n_features; f += 4)
+            for (int i = 0; i < 4; i++) part[i] += (point[f + i] - center[f + i]) * (point[f + i] - center[f + i]);
+        for (; f < p.n_features; f++) part[0] += (point[f] - center[f]) * (point[f] - center[f]);
+        return (part[0] + part[1]) + (part[2] + part[3]);
+    }
+
+    // Add the sample to its cluster; the order of additions to a sum is that of the rows.
+    void add_row(int64_t row, int64_t i) const {
+        const int64_t label = index[i];
+        const double weight = p.weights ? p.weights[row] : 1.0;
+        double *const sum = p.sums + label * p.n_features;
+        p.cluster_weights[label] += weight;
+        if (plain_rows) {
+            const T *const value = values + row * p.row_stride;
+            for (int64_t f = 0; f < p.n_features; f++) sum[f] += (double)(value[f] - shift[f]) * weight;
+        } else {
+            const T *const column = tile + i / GROUP * p.n_features * GROUP + i % GROUP;
+            for (int64_t f = 0; f < p.n_features; f++) sum[f] += (double)column[f * GROUP] * weight;
+        }
+    }
+
+    int64_t assign(int64_t start, int64_t stop, int64_t *doubtful, int64_t *n_changed) {
+        int64_t n_doubtful = 0, changed = 0;
+        for (int64_t first = start; first < stop; first += n_groups * GROUP) {
+            const int64_t count = stop - first < n_groups * GROUP ? stop - first : n_groups * GROUP;
+            const int64_t groups = (count + GROUP - 1) / GROUP;
+            for (int64_t group = 0; group < groups; group++) {
+                const int64_t offset = group * GROUP, rest = count - offset;
+                load_group(tile + offset * p.n_features, first + offset, rest < GROUP ? rest : GROUP);
+                find_lengths(group, first + offset, rest < GROUP ? rest : GROUP);
+            }
+            meet_all(groups);
+            for (int64_t i = 0; i < count; i++) {
+                const int64_t row = first + i;
+                if (!is_certain(i) && !settle(row, i)) {
+                    doubtful[n_doubtful++] = row;
+                    continue;
+                }
+                p.labels[row] = (int32_t)index[i];
+                if (p.previous) {
+                    changed += p.previous[row] != index[i];
+                    add_row(row, i);
+                }
+            }
+        }
+        *n_changed += changed;
+        return n_doubtful;
+    }
+};
+
+template <typename T>
+int64_t assign(const Problem *problem, int64_t start, int64_t stop, int64_t *doubtful, int64_t *n_changed) {
+    const size_t alignment = 64;
+    Kernel<T> kernel(*problem);
+    void *const memory = malloc((size_t)kernel.scratch_bytes() + alignment);
+    if (!memory) return -1;
+    kernel.use_scratch((T *)(((uintptr_t)memory + alignment - 1) / alignment * alignment));
+    const int64_t n_doubtful = kernel.assign(start, stop, doubtful, n_changed);
+    free(memory);
+    return n_doubtful;
+}
+
+}  // namespace
+
+extern const Kernels SKTRANSCLUST_KERNELS;
+const Kernels SKTRANSCLUST_KERNELS = {SKTRANSCLUST_NAME, assign<float>, assign<double>};
