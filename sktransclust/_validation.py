@@ -73,14 +73,15 @@ def check_data(
             on_device, X = X, _stand_in(X)
         else:
             X = X.cpu().numpy()
-    X = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        accept_sparse="csr",
-        dtype=[np.float64, np.float32],
-        accept_large_sparse=True,
-    )
+    with np.errstate(over="ignore", invalid="ignore"):  # the sum by which finiteness is checked first
+        X = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            accept_large_sparse=True,
+        )
     if on_device is not None:
         return on_device
     if sp.issparse(X) and not X.has_canonical_format:
