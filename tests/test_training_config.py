@@ -53,6 +53,7 @@ MODEL = {"n_features": 4, "n_clusters": 6}
 @pytest.mark.parametrize(
     ("mapping", "message"),
     [
+        ({"model": MODEL | {"n_layers": 2}}, r"`n_layers` should be 1 to train \(Alg\. 1\), got 2"),
         ({"model": MODEL, "trainign": {}}, "sections model, tasks, training; got `trainign`"),
         ({"tasks": {}}, r"should have a section \[model\]"),
         ({"model": {"n_features": 4}}, r"\[model\].*n_clusters"),

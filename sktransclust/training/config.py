@@ -63,7 +63,9 @@ class Recipe:
     training: TrainingConfig = field(default_factory=TrainingConfig)  # how
 
     def __post_init__(self) -> None:
-        """Refuse tasks with fewer samples than clusters."""
+        """Refuse tasks with fewer samples than clusters, and what Alg. 1 does not train."""
+        if self.model.n_layers != 1:
+            raise ValueError(f"`n_layers` should be 1 to train (Alg. 1), got {self.model.n_layers}.")
         if self.tasks.n_samples < self.model.n_clusters:
             raise ValueError(
                 f"`n_samples` should be at least n_clusters={self.model.n_clusters}, "

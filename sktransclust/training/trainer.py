@@ -83,15 +83,11 @@ class Trainer:
         self._models_of = _group([setting.smoothing for setting in settings], self.device)
         self._order = torch.cat(list(self._models_of.values())).argsort()
         weights, validation, self.generators = zip(*map(self._generators, settings), strict=True)
-        self.parameters = torch.stack(
-            [self._initial_weights(generator) for generator in weights]
-        )  # (S, 12, e, e)
+        self.parameters = torch.stack(list(map(self._initial_weights, weights)))  # (S, 12, e, e)
         self._last_good = self.parameters
         self.adam = AdamState.zeros(self.parameters)
-        self.active = torch.ones(len(recipes), dtype=torch.bool, device=self.device)
-        self.last_step = torch.zeros(
-            len(recipes), dtype=torch.int64, device=self.device
-        )  # of the last good weights
+        self.active = torch.full((len(recipes),), True, device=self.device)
+        self.last_step = torch.full((len(recipes),), 0, device=self.device)  # of the last good weights
         self._validation = self._draw(validation, self.training.n_validation_batches, VALIDATION_BATCH_SIZE)
         self._lloyd_inertia = [inertia(x, lloyd_step(x, c)) for x, c in zip(*self._validation, strict=True)]
 
