@@ -92,27 +92,35 @@ class PackedKeys(Keys):
 
     Attributes
     ----------
-    panels : Tensor of shape (n_panels, n_features, panel_width)
+    problem : _Problem
+        With all fields but those of a chunk; it points into the next ones and into the samples.
+    panels : ndarray of shape (n_panels, n_features, panel_width)
         The keys times -2, filled up with zeros.
-    panel_norms : Tensor of shape (n_panels, panel_width)
+    panel_norms : ndarray of shape (n_panels, panel_width)
         The squared lengths of the keys, filled up with infinities.
     """
 
-    panels: torch.Tensor
-    panel_norms: torch.Tensor
+    problem: _Problem
+    panels: np.ndarray
+    panel_norms: np.ndarray
 
     @classmethod
-    def pack(cls, keys: Keys) -> PackedKeys:
-        """Divide keys into panels of equal width."""
-        n_clusters, n_features = keys.keys.shape
+    def pack(cls, keys: Keys, problem: _Problem) -> PackedKeys:
+        """Divide keys into panels of equal width; `problem` gives the fields of the samples."""
+        points = keys.keys.numpy()
+        n_clusters, n_features = points.shape
         n_panels = -(-n_clusters // _PANEL_WIDTH)
         width = -(-n_clusters // n_panels)
-        padded = keys.keys.new_zeros(n_panels * width, n_features)
-        torch.mul(keys.keys, -2, out=padded[:n_clusters])
-        norms = keys.norms.new_full((n_panels, width), torch.inf)
-        norms.view(-1)[:n_clusters] = keys.norms
-        panels = padded.view(n_panels, width, n_features).transpose(1, 2).contiguous()
-        return cls(**vars(keys), panels=panels, panel_norms=norms)
+        padded = np.zeros((n_panels * width, n_features), points.dtype)
+        np.multiply(points, -2, out=padded[:n_clusters])
+        norms = np.full((n_panels, width), np.inf, points.dtype)
+        norms.reshape(-1)[:n_clusters] = keys.norms.numpy()
+        panels = padded.reshape(n_panels, width, n_features).transpose(0, 2, 1).copy()
+        keys.reference = keys.reference.contiguous()
+        problem.panels, problem.key_norms = panels.ctypes.data, norms.ctypes.data
+        problem.centers, problem.n_clusters = keys.reference.data_ptr(), n_clusters
+        problem.n_panels, problem.panel_width = n_panels, width
+        return cls(keys.keys, keys.norms, keys.reach, keys.reference, problem, panels, norms)
 
 
 class CompiledCore(StreamedCore):
@@ -150,37 +158,8 @@ class CompiledCore(StreamedCore):
 
     def keys(self, centers: np.ndarray) -> PackedKeys:
         """Prepare centers of shape (n_clusters, n_features), given in the reference frame."""
-        return PackedKeys.pack(super().keys(centers))
-
-    def assign_chunk(self, tiles: Ranges, keys: Keys, labels: torch.Tensor) -> None:
-        """Write the labels of a chunk of tiles."""
-        problem = self._problem(keys, labels)
-        doubtful, _ = self._label(tiles, keys, problem)
-        for index in self._parts(doubtful, len(keys.keys)):
-            labels[index] = nearest(self.samples.tile_of(index), keys).int()
-
-    def iterate_chunk(
-        self, tiles: Ranges, keys: Keys, previous: torch.Tensor, labels: torch.Tensor, partial: Partial
-    ) -> None:
-        """Write the labels of a chunk of tiles, and add their samples and their changes to `partial`."""
-        problem = self._problem(keys, labels)
-        problem.previous = previous.data_ptr()
-        problem.sums = partial.sums.data_ptr()
-        problem.cluster_weights = partial.weights.data_ptr()
-        doubtful, n_changed = self._label(tiles, keys, problem)
-        partial.n_changed += n_changed
-        for index in self._parts(doubtful, len(keys.keys)):
-            tile = self.samples.tile_of(index)
-            label = nearest(tile, keys)
-            labels[index] = label.int()
-            partial.add(tile, label, None if self.sample_weight is None else self.sample_weight[index])
-            partial.n_changed += int((label != previous[index]).sum())
-
-    def _problem(self, keys: Keys, labels: torch.Tensor) -> _Problem:
-        assert isinstance(keys, PackedKeys)
-        samples, values = self.samples, self.samples.values
-        bound = bound_coefficients(samples.n_features, keys.reach, samples.dtype)
-        return _Problem(
+        keys, samples, values = super().keys(centers), self.samples, self.samples.values
+        problem = _Problem(
             values=values.data_ptr(),
             row_stride=values.stride(0),
             column_stride=values.stride(1),
@@ -188,18 +167,38 @@ class CompiledCore(StreamedCore):
             scale=math.ldexp(1.0, -samples.score_frame.exponent),
             lengths=None if samples.norms is None else samples.norms.data_ptr(),
             weights=None if self.sample_weight is None else self.sample_weight.data_ptr(),
-            panels=keys.panels.data_ptr(),
-            key_norms=keys.panel_norms.data_ptr(),
-            centers=keys.reference.data_ptr(),
             reference_scale=self._reference_scale,
-            n_clusters=len(keys.keys),
             n_features=samples.n_features,
-            n_panels=keys.panels.shape[0],
-            panel_width=keys.panels.shape[2],
-            bound=(ctypes.c_double * 3)(*bound),
+            bound=(ctypes.c_double * 3)(*bound_coefficients(samples.n_features, keys.reach, samples.dtype)),
             longest=self._longest(keys.reach),
-            labels=labels.data_ptr(),
         )
+        return PackedKeys.pack(keys, problem)
+
+    def assign_chunk(self, tiles: Ranges, keys: Keys, labels: torch.Tensor) -> None:
+        """Write the labels of a chunk of tiles."""
+        assert isinstance(keys, PackedKeys)
+        problem = _Problem.from_buffer_copy(keys.problem)
+        problem.labels = labels.data_ptr()
+        doubtful, _ = self._label(tiles, problem)
+        for index in self._parts(doubtful, problem.n_clusters):
+            labels[index] = nearest(self.samples.tile_of(index), keys).int()
+
+    def iterate_chunk(
+        self, tiles: Ranges, keys: Keys, previous: torch.Tensor, labels: torch.Tensor, partial: Partial
+    ) -> None:
+        """Write the labels of a chunk of tiles, and add their samples and their changes to `partial`."""
+        assert isinstance(keys, PackedKeys)
+        problem = _Problem.from_buffer_copy(keys.problem)
+        problem.labels, problem.previous = labels.data_ptr(), previous.data_ptr()
+        problem.sums, problem.cluster_weights = partial.sums.data_ptr(), partial.weights.data_ptr()
+        doubtful, n_changed = self._label(tiles, problem)
+        partial.n_changed += n_changed
+        for index in self._parts(doubtful, problem.n_clusters):
+            tile = self.samples.tile_of(index)
+            label = nearest(tile, keys)
+            labels[index] = label.int()
+            partial.add(tile, label, None if self.sample_weight is None else self.sample_weight[index])
+            partial.n_changed += int((label != previous[index]).sum())
 
     def _longest(self, reach: float) -> float:
         """Return the length up to which a sample's scores cannot overflow; negative for none.
@@ -212,16 +211,16 @@ class CompiledCore(StreamedCore):
             return -1.0
         return math.sqrt(kind.max) / 4 - reach
 
-    def _label(self, tiles: Ranges, keys: Keys, problem: _Problem) -> tuple[torch.Tensor, int]:
+    def _label(self, tiles: Ranges, problem: _Problem) -> tuple[np.ndarray, int]:
         """Run the kernel on a chunk; return the indices of doubtful samples and how many others changed."""
         start, stop = tiles[0][0], tiles[-1][1]
-        doubtful = torch.empty(stop - start, dtype=torch.int64)
+        doubtful = np.empty(stop - start, dtype=np.int64)
         n_changed = ctypes.c_int64()
-        count = self._assign(problem, start, stop, doubtful.data_ptr(), n_changed)
+        count = self._assign(problem, start, stop, doubtful.ctypes.data, n_changed)
         if count < 0:
             raise MemoryError("The scratch memory of a compiled kernel could not be allocated.")
         return doubtful[:count], n_changed.value
 
-    def _parts(self, index: torch.Tensor, n_clusters: int) -> tuple[torch.Tensor, ...]:
+    def _parts(self, index: np.ndarray, n_clusters: int) -> tuple[torch.Tensor, ...]:
         """Divide an index into tiles."""
-        return index.split(self._tile_rows(n_clusters)) if len(index) else ()
+        return torch.from_numpy(index).split(self._tile_rows(n_clusters)) if len(index) else ()

@@ -56,14 +56,11 @@ class Keys:
             score = samples.score_frame.to_local(samples.reference_frame.to_data(centers))
         with np.errstate(over="ignore"):  # an infinite norm sends its samples to the exact rule
             squared = np.einsum("ij,ij->i", score, score)
-        reach = float(np.sqrt(squared.max()))
-        squared[_repeats(centers)] = np.inf
-        return cls(
-            torch.as_tensor(score).to(samples.device, samples.dtype),
-            torch.as_tensor(squared).to(samples.device, samples.dtype),
-            reach,
-            torch.as_tensor(centers).to(samples.device),
-        )
+            reach = float(np.sqrt(squared.max()))
+            squared[_repeats(centers)] = np.inf
+            rounded = score.astype(samples.numpy_dtype), squared.astype(samples.numpy_dtype)
+        keys, norms, reference = (torch.from_numpy(a).to(samples.device) for a in (*rounded, centers))
+        return cls(keys, norms, reach, reference)
 
 
 def _repeats(centers: np.ndarray) -> list[int]:

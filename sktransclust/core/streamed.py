@@ -10,6 +10,7 @@ bits for any number of threads.
 from __future__ import annotations
 
 import functools
+import operator
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -126,9 +127,7 @@ class StreamedCore:
             self.iterate_chunk(tiles, keys, previous, labels, partial)
             return partial
 
-        total = Partial.zeros(len(centers), self.samples.n_features, self.samples.device)
-        for partial in self._results(work, len(centers)):
-            total += partial
+        total = functools.reduce(operator.iadd, self._results(work, len(centers)))
         sums, weights = total.sums.cpu().numpy(), total.weights.cpu().numpy()
         means = centers.copy()
         np.divide(sums, weights[:, None], out=means, where=weights[:, None] > 0)
@@ -184,9 +183,7 @@ class StreamedCore:
                 moments.add(tile, self._weights(start, stop))
             return moments
 
-        total = Moments.zeros(self.samples.n_features, self.samples.device)
-        for moments in self._results(work, 1):
-            total += moments
+        total = functools.reduce(operator.iadd, self._results(work, 1))
         self.samples.norms = norms
         return total
 
@@ -200,10 +197,11 @@ class StreamedCore:
         out : ndarray of shape (n_samples, n_clusters)
         """
         reference = torch.as_tensor(centers).to(self.samples.device)
+        target = torch.from_numpy(out)
 
         def work(tiles: Ranges) -> None:
             for start, stop in tiles:
-                out[start:stop] = self.samples.tile(start, stop).distances(reference).cpu().numpy()
+                target[start:stop] = self.samples.tile(start, stop).distances(reference)
 
         self.run(work, len(centers))
 

@@ -1,0 +1,227 @@
+"""The compiled kernels: on every input the labels of the streamed core, which is their plain twin."""
+
+import os
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from sktransclust import TransformerKMeans, _engine
+from sktransclust._engine import data_frame, query_core
+from sktransclust.core import compiled, streamed
+from sktransclust.core.compiled import CompiledCore, instruction_sets
+from sktransclust.core.dense_samples import DenseSamples
+from sktransclust.core.streamed import StreamedCore
+
+from . import oracle
+
+CPU = torch.device("cpu")
+BUILT = instruction_sets()
+
+if not BUILT and os.environ.get("SKTRANSCLUST_REQUIRE_COMPILED") != "1":
+    pytest.skip("the compiled kernels are not built", allow_module_level=True)
+
+LAYOUTS = {
+    "C": lambda X: X,
+    "F": np.asfortranarray,
+    "strided": lambda X: np.repeat(np.repeat(X, 2, axis=0), 3, axis=1)[::2, ::3],
+    "reversed": lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
+    "read-only": lambda X: np.frombuffer(X.tobytes(), X.dtype).reshape(X.shape),
+}
+
+
+@pytest.fixture(params=list(BUILT))
+def instruction_set(request):
+    return request.param
+
+
+@pytest.fixture
+def plain_calls(monkeypatch):
+    """Samples that a compiled core hands to the plain rule, one list a call."""
+    calls = []
+    decide = compiled.nearest
+
+    def recorded(tile, keys):
+        calls.append(tile._members.tolist())
+        return decide(tile, keys)
+
+    monkeypatch.setattr(compiled, "nearest", recorded)
+    return calls
+
+
+def both(X, instruction_set=None, weights=None):
+    """Return the streamed and the compiled core of the same data."""
+    frame = data_frame(X)
+    weights = None if weights is None else torch.from_numpy(weights)
+    samples = [DenseSamples(X, frame, frame, CPU) for _ in range(2)]
+    return StreamedCore(samples[0], weights), CompiledCore(samples[1], weights, instruction_set)
+
+
+def local(core, centers):
+    return core.samples.reference_frame.to_local(np.asarray(centers, dtype=np.float64))
+
+
+def assert_same_iterations(plain, fast, centers, n_iter=3):
+    """Labels, weights and changes are equal, means up to the order of additions."""
+    labels = torch.zeros(plain.samples.n_samples, dtype=torch.int32)
+    for _ in range(n_iter):
+        expected, step = plain.iterate(centers, labels), fast.iterate(centers, labels)
+        np.testing.assert_array_equal(step.labels, expected.labels)
+        np.testing.assert_array_equal(fast.assign(centers), expected.labels)
+        np.testing.assert_allclose(step.weights, expected.weights, rtol=1e-12, atol=0)
+        scale = np.abs(plain.samples.rows(np.arange(plain.samples.n_samples)).numpy()).max()
+        np.testing.assert_allclose(step.means, expected.means, rtol=0, atol=1e-12 * scale)
+        assert step.n_changed == expected.n_changed
+        centers, labels = expected.means, expected.labels
+
+
+def some(n, d, dtype, seed=0):
+    rng = np.random.default_rng([n, d, seed])
+    return rng.standard_normal((n, d)).astype(dtype)
+
+
+def test_a_build_that_is_required_is_there_and_has_the_baseline():
+    assert "baseline" in BUILT
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("d", [1, 2, 3, 7, 17, 33, 130])
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 1000])
+def test_odd_sizes_have_the_streamed_labels_and_sums(instruction_set, n, d, dtype):
+    X = some(n, d, dtype)
+    weights = np.random.default_rng(n).integers(0, 4, n) / 2.0
+    for k in (1, 5, 6, 7, 33, 300):
+        plain, fast = both(X, instruction_set, weights if k % 2 else None)
+        assert_same_iterations(plain, fast, local(plain, some(k, d, "f8", seed=1)), n_iter=2)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("offset", [0.0, 1000.0])
+def test_every_layout_has_the_streamed_labels_and_sums(instruction_set, layout, dtype, offset):
+    X = LAYOUTS[layout](some(333, 9, dtype) + np.dtype(dtype).type(offset))
+    plain, fast = both(X, instruction_set, np.arange(333.0) % 3)
+    assert_same_iterations(plain, fast, local(plain, X[:11]))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "factor", "offset"),
+    [
+        ("f8", 1.0, 1e9),
+        ("f8", 1e200, 0.0),
+        ("f8", 1e-200, 0.0),
+        ("f4", 1.0, 1e4),
+        ("f4", 1e20, 0.0),
+        ("f4", 1e-25, 0.0),
+    ],
+)
+def test_far_large_and_tiny_data_have_the_streamed_labels_and_the_oracles(
+    instruction_set, dtype, factor, offset
+):
+    X = (some(400, 5, "f8") * factor + offset).astype(dtype)
+    plain, fast = both(X, instruction_set)
+    assert_same_iterations(plain, fast, local(plain, X[:8]))
+    power = np.ldexp(1.0, -np.frexp(factor)[1])
+    points = (X.astype("f8") - offset) * power
+    np.testing.assert_array_equal(fast.assign(local(plain, X[:8])), oracle.assign(points, points[:8]))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_ties_on_a_lattice_go_to_the_lowest_index_by_the_plain_rule(instruction_set, plain_calls, d, dtype):
+    rng = np.random.default_rng(d)
+    X = rng.integers(-2, 3, (500, d)).astype(dtype)
+    centers = 2.0 * rng.integers(-1, 2, (12, d))  # with repetitions; half way between lie samples
+    plain, fast = both(X, instruction_set, rng.integers(0, 3, 500) * 1.0)
+    step = fast.iterate(centers, torch.zeros(500, dtype=torch.int32))
+    np.testing.assert_array_equal(step.labels, oracle.assign(X.astype("f8"), centers))
+    squared = np.sort(oracle.squared_distances(X.astype("f8"), np.unique(centers, axis=0)), axis=1)
+    tied = np.flatnonzero(squared[:, 0] == squared[:, 1])
+    assert len(tied) > 50
+    np.testing.assert_array_equal(np.concatenate(plain_calls), tied)
+    assert_same_iterations(plain, fast, centers)
+
+
+def test_near_ties_beyond_float32_are_settled_by_the_kernel(instruction_set, plain_calls):
+    # The perpendicular bisector of both centers passes within 1e-9 of each sample, on a known side.
+    rng = np.random.default_rng(0)
+    side = rng.integers(0, 2, 400)
+    X = np.column_stack([np.ldexp(side * 2.0 - 1, -30), rng.standard_normal(400)]).astype("f4")
+    frame = data_frame(X)
+    core = CompiledCore(DenseSamples(X, frame, frame, CPU), None, instruction_set)
+    centers = np.array([[-1.0, 0.5], [1.0, 0.5]])
+    np.testing.assert_array_equal(core.assign(centers), side)
+    assert plain_calls == []
+
+
+def test_repeated_centers_never_win_and_make_nothing_doubtful(instruction_set, plain_calls):
+    X = some(300, 4, "f4")
+    _, fast = both(X, instruction_set)
+    centers = np.repeat(local(fast, X[:5]), 3, axis=0)
+    np.testing.assert_array_equal(fast.assign(centers) % 3, 0)
+    np.testing.assert_array_equal(fast.assign(centers) // 3, fast.assign(centers[::3]))
+    assert plain_calls == []
+
+
+def test_centers_out_of_reach_of_float32_leave_every_sample_to_the_plain_rule(instruction_set, plain_calls):
+    X = some(100, 3, "f4")
+    plain, fast = both(X, instruction_set)
+    centers = np.vstack([1e30 * np.ones((2, 3)), local(fast, X[:2])])
+    np.testing.assert_array_equal(fast.assign(centers), plain.assign(centers))
+    assert plain_calls == [list(range(100))]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_queries_in_another_frame_have_the_streamed_labels(instruction_set, dtype, monkeypatch):
+    X = some(500, 6, dtype) + 100
+    sets = {instruction_set: BUILT[instruction_set]}
+    monkeypatch.setattr(compiled, "instruction_sets", lambda: sets)
+    cores = [query_core(X, X[:9], None, CPU, name, "binary") for name in ("streamed", "compiled")]
+    assert cores[0][0].samples.score_frame is not cores[0][0].samples.reference_frame
+    plain, fast = (core.assign(centers) for core, centers in cores)
+    np.testing.assert_array_equal(fast, plain)
+    np.testing.assert_array_equal(fast, oracle.assign(X.astype("f8"), X[:9].astype("f8")))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_bits_do_not_depend_on_the_number_of_threads(dtype, monkeypatch):
+    monkeypatch.setitem(streamed._TILE_ROWS, "cpu", (64, 64))
+    X = np.round(some(5000, 7, dtype), 1)  # some ties, decided by the plain rule
+    _, fast = both(X, weights=np.random.default_rng(0).random(5000))
+    centers = local(fast, X[:10])
+    before = torch.get_num_threads()
+    steps = []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            steps.append(fast.iterate(centers, torch.zeros(5000, dtype=torch.int32)))
+    finally:
+        torch.set_num_threads(before)
+    for step in steps[1:]:
+        np.testing.assert_array_equal(step.labels, steps[0].labels)
+        np.testing.assert_array_equal(step.means, steps[0].means)
+        np.testing.assert_array_equal(step.weights, steps[0].weights)
+
+
+def test_auto_chooses_the_kernels_for_dense_data_and_names_them():
+    X = some(200, 5, "f8")
+    auto, named = (TransformerKMeans(4, random_state=0, backend=name).fit(X) for name in ("auto", "compiled"))
+    plain = TransformerKMeans(4, random_state=0, backend="streamed").fit(X)
+    assert (auto.backend_, named.backend_, plain.backend_) == ("compiled", "compiled", "streamed")
+    np.testing.assert_array_equal(auto.labels_, plain.labels_)
+    np.testing.assert_allclose(auto.cluster_centers_, plain.cluster_centers_, rtol=1e-12)
+    assert auto.n_iter_ == plain.n_iter_
+
+
+def test_a_named_kernel_refuses_sparse_data_and_says_what_there_is():
+    with pytest.raises(ValueError, match=r"backend='compiled' cannot run.*'streamed'"):
+        TransformerKMeans(2, backend="compiled").fit(sp.csr_array(some(20, 3, "f8")))
+
+
+def test_without_a_build_a_named_kernel_raises_and_auto_streams(monkeypatch):
+    monkeypatch.setattr(_engine, "instruction_sets", dict)
+    X = some(50, 3, "f8")
+    with pytest.raises(ValueError, match=r"without a C\+\+ compiler.*'streamed'"):
+        TransformerKMeans(2, backend="compiled").fit(X)
+    assert TransformerKMeans(2).fit(X).backend_ == "streamed"
