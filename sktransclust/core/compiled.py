@@ -12,7 +12,6 @@ import ctypes
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ import torch
 from . import __path__ as _folders
 from .dense_samples import DenseSamples
 from .nearest import Keys, bound_coefficients, nearest
-from .partial import Partial
+from .partial import Moments, Partial
 from .streamed import Ranges, StreamedCore
 
 _PANEL_WIDTH = 6  # at most: the keys whose scores a kernel holds in registers
@@ -35,20 +34,23 @@ class _Problem(ctypes.Structure):
         ("values", ctypes.c_void_p),
         ("row_stride", ctypes.c_int64),
         ("column_stride", ctypes.c_int64),
+        ("n_features", ctypes.c_int64),
         ("shift", ctypes.c_void_p),
         ("scale", ctypes.c_double),
+        ("reference_scale", ctypes.c_double),
         ("lengths", ctypes.c_void_p),
         ("weights", ctypes.c_void_p),
-        ("panels", ctypes.c_void_p),
-        ("key_norms", ctypes.c_void_p),
-        ("centers", ctypes.c_void_p),
-        ("reference_scale", ctypes.c_double),
         ("n_clusters", ctypes.c_int64),
-        ("n_features", ctypes.c_int64),
         ("n_panels", ctypes.c_int64),
         ("panel_width", ctypes.c_int64),
+        ("centers", ctypes.c_void_p),
+        ("keys", ctypes.c_void_p),
+        ("panels", ctypes.c_void_p),
+        ("key_norms", ctypes.c_void_p),
         ("bound", ctypes.c_double * 3),
         ("longest", ctypes.c_double),
+        ("lattice", ctypes.c_double),
+        ("largest_integer", ctypes.c_double),
         ("previous", ctypes.c_void_p),
         ("labels", ctypes.c_void_p),
         ("sums", ctypes.c_void_p),
@@ -56,20 +58,30 @@ class _Problem(ctypes.Structure):
     ]
 
 
-_Assign = ctypes.CFUNCTYPE(
-    ctypes.c_int64,
-    ctypes.POINTER(_Problem),
-    ctypes.c_int64,
-    ctypes.c_int64,
-    ctypes.c_void_p,
-    ctypes.POINTER(ctypes.c_int64),
-)
+def _functions(result: Any, *arguments: Any) -> Any:
+    """Return the type of a pair of kernels, for float and for double."""
+    return ctypes.CFUNCTYPE(result, ctypes.POINTER(_Problem), *arguments) * 2
 
 
 class _Kernels(ctypes.Structure):
     """`Kernels` of kernel.h."""
 
-    _fields_ = [("name", ctypes.c_char_p), ("assign_float", _Assign), ("assign_double", _Assign)]
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("pack", _functions(ctypes.c_double)),
+        (
+            "assign",
+            _functions(
+                ctypes.c_int64,
+                ctypes.c_int64,
+                ctypes.c_int64,
+                ctypes.c_void_p,
+                ctypes.POINTER(ctypes.c_int64),
+            ),
+        ),
+        ("squares", _functions(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)),
+        ("moments", _functions(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)),
+    ]
 
 
 @functools.cache
@@ -86,45 +98,60 @@ def instruction_sets() -> dict[str, Any]:
     return {k.contents.name.decode(): k.contents for k in kernels if k}
 
 
-@dataclass
-class PackedKeys(Keys):
-    """Keys as the kernels read them.
+class PackedKeys:
+    """Centers as the kernels read them.
 
-    Attributes
+    Parameters
     ----------
+    centers : ndarray of shape (n_clusters, n_features), float64, in the reference frame
+    samples : DenseSamples
     problem : _Problem
-        With all fields but those of a chunk; it points into the next ones and into the samples.
-    panels : ndarray of shape (n_panels, n_features, panel_width)
-        The keys times -2, filled up with zeros.
-    panel_norms : ndarray of shape (n_panels, panel_width)
-        The squared lengths of the keys, filled up with infinities.
+        Describes the samples; here it is completed, but for what belongs to a chunk.
+    pack : callable
+        The kernel that fills in the panels.
     """
 
-    problem: _Problem
-    panels: np.ndarray
-    panel_norms: np.ndarray
-
-    @classmethod
-    def pack(cls, keys: Keys, problem: _Problem) -> PackedKeys:
-        """Divide keys into panels of equal width; `problem` gives the fields of the samples."""
-        points = keys.keys.numpy()
-        n_clusters, n_features = points.shape
+    def __init__(
+        self, centers: np.ndarray, samples: DenseSamples, problem: _Problem, pack: Callable[..., float]
+    ) -> None:
+        self.centers, self._samples, self.problem = np.ascontiguousarray(centers), samples, problem
+        self._score = self.centers
+        if samples.score_frame is not samples.reference_frame:
+            self._score = samples.score_frame.to_local(samples.reference_frame.to_data(self.centers))
+        n_clusters, n_features = centers.shape
         n_panels = -(-n_clusters // _PANEL_WIDTH)
         width = -(-n_clusters // n_panels)
-        padded = np.zeros((n_panels * width, n_features), points.dtype)
-        np.multiply(points, -2, out=padded[:n_clusters])
-        norms = np.full((n_panels, width), np.inf, points.dtype)
-        norms.reshape(-1)[:n_clusters] = keys.norms.numpy()
-        panels = padded.reshape(n_panels, width, n_features).transpose(0, 2, 1).copy()
-        keys.reference = keys.reference.contiguous()
-        problem.panels, problem.key_norms = panels.ctypes.data, norms.ctypes.data
-        problem.centers, problem.n_clusters = keys.reference.data_ptr(), n_clusters
-        problem.n_panels, problem.panel_width = n_panels, width
-        return cls(keys.keys, keys.norms, keys.reach, keys.reference, problem, panels, norms)
+        self._panels = np.empty((n_panels, n_features, width), samples.numpy_dtype)
+        self._norms = np.empty((n_panels, width), samples.numpy_dtype)
+        problem.n_clusters, problem.n_panels, problem.panel_width = n_clusters, n_panels, width
+        problem.centers, problem.keys = self.centers.ctypes.data, self._score.ctypes.data
+        problem.panels, problem.key_norms = self._panels.ctypes.data, self._norms.ctypes.data
+        reach = pack(problem)
+        problem.bound[:] = bound_coefficients(n_features, reach, samples.dtype)
+        problem.longest = _longest(reach, n_features, samples.dtype)
+        # Differences of such integers, squared and added up over the features, stay below 2^53.
+        problem.largest_integer = math.floor(math.sqrt(2.0**51 / n_features))
+        if 2.0**-400 < reach < 2.0**400:  # squares of the lattice's unit do not vanish
+            problem.lattice = 2.0 ** (math.frexp(reach)[1] + 2 - math.frexp(problem.largest_integer)[1])
+
+    @functools.cached_property
+    def plain(self) -> Keys:
+        """The same centers for the plain rule."""
+        return Keys.of(self.centers, self._samples)
+
+
+def _longest(reach: float, n_features: int, dtype: torch.dtype) -> float:
+    """Return the length up to which a sample's scores cannot overflow; negative for none.
+
+    A score and what is added up for it are at most (r + R)^2. The second order of rounding, of a
+    sample's length also, is small only while n_features times the unit roundoff is.
+    """
+    kind = torch.finfo(dtype)
+    return math.sqrt(kind.max) / 4 - reach if n_features * kind.eps <= 2.0**-7 else -1.0
 
 
 class CompiledCore(StreamedCore):
-    """Hard attention of dense samples on a CPU, by a compiled kernel.
+    """Hard attention of dense samples on a CPU, by compiled kernels.
 
     Parameters
     ----------
@@ -146,48 +173,54 @@ class CompiledCore(StreamedCore):
     ) -> None:
         super().__init__(samples, sample_weight)
         kernels = instruction_sets()[instruction_set or list(instruction_sets())[-1]]
-        single = samples.dtype == torch.float32
-        self._assign: Callable[..., int] = kernels.assign_float if single else kernels.assign_double
-        self._reference_scale = 0.0
-        if samples.reference_frame is not samples.score_frame:
-            assert samples.reference_frame.shift is None
-            self._reference_scale = math.ldexp(1.0, -samples.reference_frame.exponent)
+        kind = 0 if samples.dtype == torch.float32 else 1
+        self._pack, self._assign = kernels.pack[kind], kernels.assign[kind]
+        self._squares, self._moments = kernels.squares[kind], kernels.moments[kind]
         shift = samples.score_frame.shift
         self._shift = np.zeros(samples.n_features) if shift is None else shift
         self._shift = self._shift.astype(samples.numpy_dtype)
+        self._same_frame = samples.reference_frame is samples.score_frame
+        assert self._same_frame or samples.reference_frame.shift is None
+        self._base = _Problem(
+            values=samples.values.data_ptr(),
+            row_stride=samples.values.stride(0),
+            column_stride=samples.values.stride(1),
+            n_features=samples.n_features,
+            shift=self._shift.ctypes.data,
+            scale=math.ldexp(1.0, -samples.score_frame.exponent),
+            weights=None if sample_weight is None else sample_weight.data_ptr(),
+        )
+        if not self._same_frame:
+            self._base.reference_scale = math.ldexp(1.0, -samples.reference_frame.exponent)
+
+    def _problem(self) -> _Problem:
+        problem = _Problem.from_buffer_copy(self._base)
+        if self.samples.norms is not None:
+            problem.lengths = self.samples.norms.data_ptr()
+        return problem
 
     def keys(self, centers: np.ndarray) -> PackedKeys:
         """Prepare centers of shape (n_clusters, n_features), given in the reference frame."""
-        keys, samples, values = super().keys(centers), self.samples, self.samples.values
-        problem = _Problem(
-            values=values.data_ptr(),
-            row_stride=values.stride(0),
-            column_stride=values.stride(1),
-            shift=self._shift.ctypes.data,
-            scale=math.ldexp(1.0, -samples.score_frame.exponent),
-            lengths=None if samples.norms is None else samples.norms.data_ptr(),
-            weights=None if self.sample_weight is None else self.sample_weight.data_ptr(),
-            reference_scale=self._reference_scale,
-            n_features=samples.n_features,
-            bound=(ctypes.c_double * 3)(*bound_coefficients(samples.n_features, keys.reach, samples.dtype)),
-            longest=self._longest(keys.reach),
-        )
-        return PackedKeys.pack(keys, problem)
+        return PackedKeys(centers, self.samples, self._problem(), self._pack)
 
-    def assign_chunk(self, tiles: Ranges, keys: Keys, labels: torch.Tensor) -> None:
+    def assign_chunk(self, tiles: Ranges, keys: PackedKeys, labels: torch.Tensor) -> None:
         """Write the labels of a chunk of tiles."""
-        assert isinstance(keys, PackedKeys)
         problem = _Problem.from_buffer_copy(keys.problem)
         problem.labels = labels.data_ptr()
         doubtful, _ = self._label(tiles, problem)
         for index in self._parts(doubtful, problem.n_clusters):
-            labels[index] = nearest(self.samples.tile_of(index), keys).int()
+            labels[index] = nearest(self.samples.tile_of(index), keys.plain).int()
 
     def iterate_chunk(
-        self, tiles: Ranges, keys: Keys, previous: torch.Tensor, labels: torch.Tensor, partial: Partial
+        self,
+        tiles: Ranges,
+        keys: PackedKeys,
+        previous: torch.Tensor,
+        labels: torch.Tensor,
+        partial: Partial,
     ) -> None:
         """Write the labels of a chunk of tiles, and add their samples and their changes to `partial`."""
-        assert isinstance(keys, PackedKeys)
+        assert self._same_frame
         problem = _Problem.from_buffer_copy(keys.problem)
         problem.labels, problem.previous = labels.data_ptr(), previous.data_ptr()
         problem.sums, problem.cluster_weights = partial.sums.data_ptr(), partial.weights.data_ptr()
@@ -195,21 +228,30 @@ class CompiledCore(StreamedCore):
         partial.n_changed += n_changed
         for index in self._parts(doubtful, problem.n_clusters):
             tile = self.samples.tile_of(index)
-            label = nearest(tile, keys)
+            label = nearest(tile, keys.plain)
             labels[index] = label.int()
             partial.add(tile, label, None if self.sample_weight is None else self.sample_weight[index])
             partial.n_changed += int((label != previous[index]).sum())
 
-    def _longest(self, reach: float) -> float:
-        """Return the length up to which a sample's scores cannot overflow; negative for none.
+    def squares_chunk(
+        self, tiles: Ranges, centers: np.ndarray, labels: torch.Tensor, squared: torch.Tensor
+    ) -> None:
+        """Write the squared distances of a chunk of tiles to ``centers[labels]``."""
+        problem, centers = self._problem(), np.ascontiguousarray(centers)
+        problem.centers, problem.labels = centers.ctypes.data, labels.data_ptr()
+        point = np.empty(self.samples.n_features)
+        self._squares(problem, tiles[0][0], tiles[-1][1], point.ctypes.data, squared.data_ptr())
 
-        A score and what is added up for it are at most (r + R)^2. The second order of rounding, of a
-        sample's length also, is small only while n_features times the unit roundoff is.
-        """
-        kind = torch.finfo(self.samples.dtype)
-        if self.samples.n_features * kind.eps > 2.0**-7:
-            return -1.0
-        return math.sqrt(kind.max) / 4 - reach
+    def moments_chunk(self, tiles: Ranges, moments: Moments, norms: torch.Tensor) -> None:
+        """Add a chunk of tiles to `moments`, and write its samples' lengths."""
+        assert self._same_frame
+        problem, origin = self._problem(), np.zeros(self.samples.n_features)
+        problem.centers, problem.lengths = origin.ctypes.data, norms.data_ptr()
+        problem.sums = moments.sums.data_ptr()
+        point, squares = np.empty(self.samples.n_features), np.zeros(2)
+        self._moments(problem, tiles[0][0], tiles[-1][1], point.ctypes.data, squares.ctypes.data)
+        moments.squares += float(squares[0])
+        moments.weighted_squares += float(squares[1])
 
     def _label(self, tiles: Ranges, problem: _Problem) -> tuple[np.ndarray, int]:
         """Run the kernel on a chunk; return the indices of doubtful samples and how many others changed."""

@@ -210,10 +210,7 @@ template <typename T> struct Kernel {
     // near ties are left over, as is whatever could overflow or vanish.
     bool settle(int64_t row, int64_t i) {
         if (!(length[i] <= (T)p.longest)) return false;
-        for (int64_t f = 0; f < p.n_features; f++) {
-            const double value = (double)values[row * p.row_stride + f * p.column_stride];
-            point[f] = p.reference_scale == 0.0 ? (double)local(row, f) : value * p.reference_scale;
-        }
+        find_point(row);
         double least = INFINITY, next = INFINITY;
         for (int64_t j = 0; j < p.n_clusters; j++) {
             if (((const T *)p.key_norms)[j] == (T)INFINITY) continue;  // repeats an earlier one
@@ -227,7 +224,39 @@ template <typename T> struct Kernel {
             }
         }
         const double error = 2.1 * (double)(p.n_features + 4) * 0x1p-53 * next;
-        return next == INFINITY ? least < 1e300 : next > 1e-280 && next < 1e300 && next - least > error;
+        if (next == INFINITY) return least < 1e300;
+        return next < 1e300 && ((next > 1e-280 && next - least > error) || is_exact(least + error));
+    }
+
+    // Whether the sample and the centers up to a squared distance lie on a lattice so coarse that their
+    // squared distances, and what is added up for them, are integers below 2^53 in its unit.
+    bool is_exact(double most) const {
+        if (!lies_on_lattice(point)) return false;
+        for (int64_t j = 0; j < p.n_clusters; j++) {
+            const double *const center = p.centers + j * p.n_features;
+            if (!(squared_distance(center) > most) && !lies_on_lattice(center)) return false;
+        }
+        return true;
+    }
+
+    bool lies_on_lattice(const double *place) const {
+        for (int64_t f = 0; f < p.n_features; f++) {
+            const double steps = place[f] / p.lattice;
+            if (!(steps <= p.largest_integer && -steps <= p.largest_integer)) return false;
+            if ((double)(int64_t)steps != steps) return false;
+        }
+        return true;
+    }
+
+    void find_point(int64_t row) const {
+        const T *const value = values + row * p.row_stride;
+        if (p.reference_scale != 0.0)
+            for (int64_t f = 0; f < p.n_features; f++)
+                point[f] = (double)value[f * p.column_stride] * p.reference_scale;
+        else if (plain_rows)
+            for (int64_t f = 0; f < p.n_features; f++) point[f] = (double)(value[f] - shift[f]);
+        else
+            for (int64_t f = 0; f < p.n_features; f++) point[f] = (double)local(row, f);
     }
 
     double squared_distance(const double *center) const {
@@ -283,6 +312,33 @@ template <typename T> struct Kernel {
     }
 };
 
+template <typename T> double pack(const Problem *problem) {
+    const Problem &p = *problem;
+    T *const panels = (T *)p.panels, *const norms = (T *)p.key_norms;
+    const int64_t d = p.n_features, k = p.n_clusters, width = p.panel_width;
+    double largest = 0.0;
+    for (int64_t j = 0; j < p.n_panels * width; j++) {
+        T *const panel = panels + j / width * d * width + j % width;
+        double norm = 0.0;
+        for (int64_t f = 0; f < d; f++) {
+            const double key = j < k ? p.keys[j * d + f] : 0.0;
+            norm += key * key;
+            panel[f * width] = (T)key * -2;
+        }
+        norms[j] = j < k ? (T)norm : (T)INFINITY;
+        largest = norm > largest ? norm : largest;
+    }
+    // A center that repeats an earlier one cannot win.
+    for (int64_t j = k - 1; j > 0; j--)
+        for (int64_t i = 0; i < j; i++) {
+            if (norms[i] != norms[j]) continue;
+            int64_t f = 0;
+            while (f < d && p.centers[i * d + f] == p.centers[j * d + f]) f++;
+            if (f == d) norms[j] = (T)INFINITY;
+        }
+    return sqrt(largest);
+}
+
 template <typename T>
 int64_t assign(const Problem *problem, int64_t start, int64_t stop, int64_t *doubtful, int64_t *n_changed) {
     const size_t alignment = 64;
@@ -295,7 +351,36 @@ int64_t assign(const Problem *problem, int64_t start, int64_t stop, int64_t *dou
     return n_doubtful;
 }
 
+template <typename T>
+void squares(const Problem *problem, int64_t start, int64_t stop, double *point, double *squared) {
+    Kernel<T> kernel(*problem);
+    kernel.point = point;
+    for (int64_t row = start; row < stop; row++) {
+        kernel.find_point(row);
+        squared[row] = kernel.squared_distance(problem->centers + problem->labels[row] * problem->n_features);
+    }
+}
+
+template <typename T>
+void moments(const Problem *problem, int64_t start, int64_t stop, double *point, double *squares) {
+    Kernel<T> kernel(*problem);
+    kernel.point = point;
+    T *const lengths = (T *)problem->lengths;
+    for (int64_t row = start; row < stop; row++) {
+        kernel.find_point(row);
+        const double square = kernel.squared_distance(problem->centers);
+        lengths[row] = (T)sqrt(square);
+        for (int64_t f = 0; f < problem->n_features; f++) problem->sums[f] += point[f];
+        squares[0] += square;
+        squares[1] += problem->weights ? problem->weights[row] * square : square;
+    }
+}
+
 }  // namespace
 
 extern const Kernels SKTRANSCLUST_KERNELS;
-const Kernels SKTRANSCLUST_KERNELS = {SKTRANSCLUST_NAME, assign<float>, assign<double>};
+const Kernels SKTRANSCLUST_KERNELS = {SKTRANSCLUST_NAME,
+                                      {pack<float>, pack<double>},
+                                      {assign<float>, assign<double>},
+                                      {squares<float>, squares<double>},
+                                      {moments<float>, moments<double>}};

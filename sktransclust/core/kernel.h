@@ -10,36 +10,44 @@ struct Problem {
     const void *values;       // T, (n_samples, n_features), of any strides
     int64_t row_stride;       // in elements, as is the next one
     int64_t column_stride;
+    int64_t n_features;
     const void *shift;        // T, (n_features,)
     double scale;             // a power of two: local coordinates are (value - shift) * scale
-    const void *lengths;      // T, (n_samples,): of the samples in local coordinates; null if unknown
+    double reference_scale;   // 0 if that is the reference frame also; else value * reference_scale is in it
+    void *lengths;            // T, (n_samples,): of the samples in local coordinates; null if unknown
     const double *weights;    // (n_samples,); null for 1
-    const void *panels;       // T, (n_panels, n_features, panel_width): keys times -2
-    const void *key_norms;    // T, (n_panels, panel_width): their squared lengths, infinite past the last key
-    const double *centers;    // (n_clusters, n_features): in the reference frame
-    double reference_scale;   // 0 if that is the score frame; else reference coordinates are value * reference_scale
     int64_t n_clusters;
-    int64_t n_features;
     int64_t n_panels;
     int64_t panel_width;      // 1 to 6
+    const double *centers;    // (n_clusters, n_features): in the reference frame
+    const double *keys;       // the same in local coordinates
+    void *panels;             // T, (n_panels, n_features, panel_width): keys times -2, then zeros
+    void *key_norms;          // T, (n_panels, panel_width): squared lengths of keys; infinite where none can win
     double bound[3];          // coefficients of 1, r and r^2 in the bound; r is the length of a sample
     double longest;           // longer samples are doubtful
+    double lattice;           // a power of two; coordinates that are integers up to largest_integer times it
+    double largest_integer;   // have squared distances free of rounding
     const int32_t *previous;  // (n_samples,): labels to count changes against; null to assign alone
-    int32_t *labels;          // (n_samples,): written where they are certain
-    double *sums;             // (n_clusters, n_features): certain samples are added, unless assigning alone
+    int32_t *labels;          // (n_samples,)
+    double *sums;             // (n_clusters, n_features)
     double *cluster_weights;  // (n_clusters,)
 };
 
-// Labels samples start..stop and writes the indices of doubtful ones, in order, to `doubtful`, of shape
-// (stop - start,). Adds to `n_changed`. Returns how many are doubtful, or -1 for lack of memory.
-typedef int64_t (*Assign)(const Problem *problem, int64_t start, int64_t stop, int64_t *doubtful,
-                          int64_t *n_changed);
-
-// The kernels of one instruction set.
+// The kernels of one instruction set, each for float and for double.
 struct Kernels {
     const char *name;
-    Assign assign_float;
-    Assign assign_double;
+    // Fills in panels and key_norms; returns the largest length of a key.
+    double (*pack[2])(const Problem *);
+    // Labels samples start..stop where that is beyond doubt and, unless assigning alone, adds those to their
+    // clusters and the changes to `n_changed`. Writes the indices of the others, in order, to `doubtful`, of
+    // shape (stop - start,). Returns how many these are, or -1 for lack of memory.
+    int64_t (*assign[2])(const Problem *, int64_t start, int64_t stop, int64_t *doubtful, int64_t *n_changed);
+    // Writes the squared distances of samples start..stop to the centers of their labels. `point` is scratch
+    // memory of n_features numbers, here and below.
+    void (*squares[2])(const Problem *, int64_t start, int64_t stop, double *point, double *squared);
+    // Writes lengths, given one center at the origin; adds the samples to `sums`, and their squared lengths,
+    // plain and weighted, to `squares`. The score frame has to be the reference frame.
+    void (*moments[2])(const Problem *, int64_t start, int64_t stop, double *point, double *squares);
 };
 
 #endif

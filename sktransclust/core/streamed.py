@@ -100,12 +100,12 @@ class StreamedCore:
         self.run(work, len(centers))
         return labels
 
-    def keys(self, centers: np.ndarray) -> Keys:
+    def keys(self, centers: np.ndarray) -> Any:
         """Prepare centers of shape (n_clusters, n_features), given in the reference frame."""
         return Keys.of(centers, self.samples)
 
-    def assign_chunk(self, tiles: Ranges, keys: Keys, labels: torch.Tensor) -> None:
-        """Write the labels of a chunk of tiles."""
+    def assign_chunk(self, tiles: Ranges, keys: Any, labels: torch.Tensor) -> None:
+        """Write the labels of a chunk of tiles; `keys` is what the method `keys` returns."""
         for start, stop in tiles:
             labels[start:stop] = nearest(self.samples.tile(start, stop), keys)
 
@@ -134,7 +134,7 @@ class StreamedCore:
         return Iteration(labels, means, weights, total.n_changed)
 
     def iterate_chunk(
-        self, tiles: Ranges, keys: Keys, previous: torch.Tensor, labels: torch.Tensor, partial: Partial
+        self, tiles: Ranges, keys: Any, previous: torch.Tensor, labels: torch.Tensor, partial: Partial
     ) -> None:
         """Write the labels of a chunk of tiles, and add their samples and their changes to `partial`."""
         for start, stop in tiles:
@@ -150,18 +150,24 @@ class StreamedCore:
 
         By direct differences in the reference frame; samples of weight 0 have distance 0.
         """
-        reference = torch.as_tensor(centers).to(self.samples.device)
         squared = torch.empty(self.samples.n_samples, dtype=torch.float64, device=self.samples.device)
 
         def work(tiles: Ranges) -> None:
-            for start, stop in tiles:
-                tile, label = self.samples.tile(start, stop), labels[start:stop].long()
-                squared[start:stop] = tile.squared_distances(reference, label)
-                if (weights := self._weights(start, stop)) is not None:
-                    squared[start:stop][weights == 0] = 0.0
+            self.squares_chunk(tiles, centers, labels, squared)
 
         self.run(work, 1)
+        if self.sample_weight is not None:
+            squared[self.sample_weight == 0] = 0.0
         return squared
+
+    def squares_chunk(
+        self, tiles: Ranges, centers: np.ndarray, labels: torch.Tensor, squared: torch.Tensor
+    ) -> None:
+        """Write the squared distances of a chunk of tiles to ``centers[labels]``."""
+        reference = torch.as_tensor(centers).to(self.samples.device)
+        for start, stop in tiles:
+            tile, label = self.samples.tile(start, stop), labels[start:stop].long()
+            squared[start:stop] = tile.squared_distances(reference, label)
 
     def inertia(self, centers: np.ndarray, labels: torch.Tensor) -> float:
         """Return the weighted sum of squared distances to ``centers[labels]``."""
@@ -177,15 +183,19 @@ class StreamedCore:
 
         def work(tiles: Ranges) -> Moments:
             moments = Moments.zeros(self.samples.n_features, self.samples.device)
-            for start, stop in tiles:
-                tile = self.samples.tile(start, stop)
-                norms[start:stop] = tile.norms()
-                moments.add(tile, self._weights(start, stop))
+            self.moments_chunk(tiles, moments, norms)
             return moments
 
         total = functools.reduce(operator.iadd, self._results(work, 1))
         self.samples.norms = norms
         return total
+
+    def moments_chunk(self, tiles: Ranges, moments: Moments, norms: torch.Tensor) -> None:
+        """Add a chunk of tiles to `moments`, and write its samples' lengths."""
+        for start, stop in tiles:
+            tile = self.samples.tile(start, stop)
+            norms[start:stop] = tile.norms()
+            moments.add(tile, self._weights(start, stop))
 
     @_with_smaller_tiles
     def distances(self, centers: np.ndarray, out: np.ndarray) -> None:
