@@ -68,3 +68,17 @@ def test_speed_script_prints_the_geometric_mean_of_its_ratios(tmp_path):
     ratios = [float(ours) / float(reference) for *_, ours, reference, _ in cells]
     mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
     assert math.isclose(number_after("geometric mean of the ratios:", printed), mean, rel_tol=0.02)
+
+
+def test_learned_steps_leave_the_start_where_lloyd_is_stuck(tmp_path):
+    printed = run_example("plot_escape.py", tmp_path, "--starts", "10")
+
+    ways = dict(
+        re.findall(r"^(Lloyd|learned): +from inertia ([\d.]+ to [\d.]+)$", printed, flags=re.MULTILINE)
+    )
+    (start, stuck), (same_start, escaped) = (
+        map(float, ways[name].split(" to ")) for name in ("Lloyd", "learned")
+    )
+    assert start == same_start > stuck > 1.5 * escaped
+    assert number_after("learned lower:", printed) + number_after("learned higher:", printed) <= 10
+    assert matplotlib.image.imread(tmp_path / "escape.png").shape == (440, 1300, 4)
