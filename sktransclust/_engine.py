@@ -139,11 +139,14 @@ def _blocks(n_samples: int, n_features: int) -> list[tuple[int, int]]:
 
 
 def _mean(rows: np.ndarray) -> np.ndarray:
-    """Return the mean of rows in float64; dividing first where their sum would overflow."""
+    """Return the mean of rows in float64; dividing first where their sum would overflow.
+
+    Rounding may carry even that past the largest float; `frame_of` clips it to the data.
+    """
     with np.errstate(over="ignore"):
         mean = rows.mean(0, dtype=np.float64)
-    if not np.isfinite(mean).all():
-        mean = (rows / len(rows)).sum(0, dtype=np.float64)
+        if not np.isfinite(mean).all():
+            mean = (rows / len(rows)).sum(0, dtype=np.float64)
     return mean
 
 

@@ -99,7 +99,7 @@ def lloyd(
         history.append(_inertia(core, moments, centers, step))
         relocate_empty(core, centers, step)
         strict = step.n_changed == 0
-        shift = float(((step.means - centers) ** 2).sum())
+        shift = float(_squared_moves(step.means, centers).sum())
         progress = Progress(iteration, history[-1], step.means, strict, shift)
         centers = step.means
         if report(progress) or strict or progress.shift <= tol:
@@ -115,11 +115,19 @@ def _inertia(core: StreamedCore, moments: Moments, centers: np.ndarray, step: It
 
     Within a cluster, the sum of squares around c is that around 0, less W |m|^2, plus W |m - c|^2.
     """
-    between = step.weights @ (step.means**2).sum(1)
-    inertia = moments.weighted_squares - between + step.weights @ ((step.means - centers) ** 2).sum(1)
+    occupied = step.weights > 0  # a center without samples may lie beyond squaring
+    weights, means = step.weights[occupied], step.means[occupied]
+    inertia = moments.weighted_squares - weights @ (means**2).sum(1)
+    inertia += weights @ _squared_moves(means, centers[occupied])
     if inertia <= _CANCELLATION * moments.weighted_squares:
         return core.inertia(centers, step.labels)
     return float(inertia)
+
+
+def _squared_moves(means: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Return the squared distance that each center moves, of shape (n_clusters,)."""
+    with np.errstate(over="ignore"):  # initial centers may be infinitely far away
+        return ((means - centers) ** 2).sum(1)
 
 
 def relocate_empty(core: StreamedCore, centers: np.ndarray, step: Iteration) -> None:

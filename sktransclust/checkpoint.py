@@ -236,7 +236,7 @@ def _metadata(content: bytes, path: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path} is truncated: its header alone should be {length} bytes.")
     try:
         about = json.loads(json.loads(content[8 : 8 + length])["__metadata__"][_KEY])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CheckpointError(
             f"{path} holds no metadata of sktransclust: not one of its checkpoints."
         ) from error

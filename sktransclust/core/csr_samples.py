@@ -62,7 +62,8 @@ class CSRSamples:
         """Return stored entries in the coordinates of `frame`, on the device."""
         local = data.astype(dtype)  # a copy also protects against read-only memory
         if frame.exponent:
-            np.ldexp(local, -frame.exponent, out=local)
+            with np.errstate(over="ignore"):  # infinite scores send a sample to the exact rule
+                np.ldexp(local, -frame.exponent, out=local)
         return torch.from_numpy(local).to(self.device)
 
 
