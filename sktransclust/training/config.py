@@ -129,7 +129,7 @@ def read_recipe(path: str | Path) -> Recipe:
     """
     try:
         mapping = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not a TOML file: {error}") from error
     try:
         return recipe_from_mapping(mapping)
