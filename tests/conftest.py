@@ -1,6 +1,12 @@
 """Options, markers and the few fixtures that several modules share."""
 
+import hypothesis
 import pytest
+
+# The same examples every time; by hand, `pytest --hypothesis-profile slow tests/test_properties.py`.
+hypothesis.settings.register_profile("ci", derandomize=True, deadline=None, max_examples=25)
+hypothesis.settings.register_profile("slow", deadline=None, max_examples=5000)
+hypothesis.settings.load_profile("ci")
 
 
 def pytest_addoption(parser):
