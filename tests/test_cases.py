@@ -169,6 +169,27 @@ def test_fewer_distinct_rows_than_clusters_warn_and_leave_finite_centers(backend
     assert m.inertia_ == 0.0
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("init", ["k-means++", "random"])
+def test_duplicated_rows_stop_early(backend, weighted, init):
+    for seed in range(30):
+        r = np.random.RandomState(seed)
+        n_distinct, n_features = r.randint(2, 12), r.randint(1, 7)
+        n_samples = r.randint(n_distinct, 40)
+        distinct = r.randn(n_distinct, n_features) * 10.0 ** r.randint(-3, 4)
+        X = distinct[r.randint(0, n_distinct, n_samples)]
+        n_clusters = r.randint(n_distinct, n_samples + 1)
+        m = TransformerKMeans(
+            n_clusters, init=init, n_init=1, tol=0, max_iter=50, random_state=seed, backend=backend
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            m.fit(X, sample_weight=r.rand(n_samples) + 0.01 if weighted else None)
+        assert m.n_iter_ < 50
+        assert m.inertia_ <= 1e-24 * (X**2).sum()
+        assert len(set(m.labels_)) == len(np.unique(X, axis=0))
+
+
 @pytest.mark.parametrize("storage", STORAGE)
 def test_relocation_leaves_labels_that_match_the_centers(backend, storage):
     X = STORAGE[storage](np.array([[1.0], [2.0], [3.0]]))

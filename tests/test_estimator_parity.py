@@ -148,6 +148,19 @@ def test_same_as_kmeans_when_clusters_empty_and_are_relocated(storage, seed):
     assert_allclose(ours.cluster_centers_, reference.cluster_centers_, rtol=1e-9)
 
 
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize("max_iter", [1, 2, 300])
+def test_a_cluster_that_gives_away_its_last_sample_goes_where_kmeans_puts_it(storage, max_iter):
+    data = storage(np.array([[0.0], [1.0], [2.0], [4.0], [100.0]]))
+    init = np.array([[1.5], [140.0], [1000.0]])
+    reference, said = fit_and_listen(KMeans(3, init=init, max_iter=max_iter), data, None)
+    ours, said_by_ours = fit_and_listen(TransformerKMeans(3, init=init, max_iter=max_iter), data, None)
+    assert said_by_ours == said
+    assert_allclose(ours.cluster_centers_, reference.cluster_centers_, rtol=1e-12, atol=1e-12)
+    assert_array_equal(ours.labels_, reference.labels_)
+    assert ours.n_iter_ == reference.n_iter_
+
+
 @pytest.mark.parametrize("algorithm", ["lloyd", "elkan"])
 @pytest.mark.parametrize("tol", [0, 1e-4, 1e-2, 1.0])
 @pytest.mark.parametrize("max_iter", [1, 2, 300])

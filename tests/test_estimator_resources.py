@@ -43,11 +43,12 @@ DATA = {
 }
 
 
+@pytest.mark.parametrize("backend", ["auto", "streamed"])
 @pytest.mark.parametrize("kind", DATA)
-def test_the_same_bits_for_any_number_of_threads(kind):
+def test_the_same_bits_for_any_number_of_threads(kind, backend):
     X = DATA[kind]()
     weights = np.random.RandomState(0).rand(X.shape[0])
-    parameters = {"n_clusters": 17, "n_init": 2, "max_iter": 8, "random_state": 0}
+    parameters = {"n_clusters": 17, "n_init": 2, "max_iter": 8, "random_state": 0, "backend": backend}
     results = []
     for number in (1, 2, 3, 8):
         with threads(number):
@@ -117,6 +118,16 @@ def test_fits_inside_joblib_workers_give_the_bits_of_a_fit_outside(parallel):
         tasks = (joblib.delayed(TransformerKMeans(6, random_state=0).fit)(X) for _ in range(4))
         for other in joblib.Parallel()(tasks):
             assert_same_bits(alone, other)
+
+
+def test_threads_may_share_a_fitted_estimator(backend):
+    X = gaussians(n_samples=3000, std=4.0)
+    m = TransformerKMeans(6, random_state=0, backend=backend).fit(X)
+    with joblib.parallel_backend("threading", n_jobs=4):
+        tasks = (joblib.delayed(m.predict)(X[i : i + 1000]) for i in range(0, 2000, 100))
+        answers = joblib.Parallel()(tasks)
+    for i, labels in zip(range(0, 2000, 100), answers, strict=True):
+        assert_array_equal(labels, m.labels_[i : i + 1000])
 
 
 def test_a_fit_leaves_the_number_of_threads_as_it_was():

@@ -148,7 +148,7 @@ def test_a_fit_goes_on_when_memory_is_short():
 def test_tiles_are_halved_after_an_error_for_want_of_memory(monkeypatch, n_failures):
     """The error is raised by hand, so that this runs without CUDA too."""
     data = X[:16_384]  # Whole tiles only.
-    expected = fit(data, device="cpu")
+    expected = fit(data, device="cpu", backend="streamed")
     real, rows = streamed.nearest, []
 
     def short_of_memory(tile, keys):
@@ -159,7 +159,7 @@ def test_tiles_are_halved_after_an_error_for_want_of_memory(monkeypatch, n_failu
 
     monkeypatch.setattr(streamed, "nearest", short_of_memory)
     with pytest.warns(RuntimeWarning, match="Out of memory on cpu; going on with tiles of"):
-        m = fit(data, device="cpu")
+        m = fit(data, device="cpu", backend="streamed")
     assert rows[0] // 2 in rows
     assert_array_equal(m.labels_, expected.labels_)
     assert_allclose(m.cluster_centers_, expected.cluster_centers_, rtol=1e-12)
@@ -175,4 +175,4 @@ def test_an_error_for_want_of_memory_is_raised_when_no_smaller_tile_is_left(monk
         pytest.warns(RuntimeWarning, match="Out of memory"),
         pytest.raises(torch.cuda.OutOfMemoryError, match="on purpose"),
     ):
-        fit(device="cpu")
+        fit(device="cpu", backend="streamed")
