@@ -214,6 +214,67 @@ def test_queries_in_another_frame_have_the_streamed_labels(instruction_set, dtyp
     np.testing.assert_array_equal(fast, oracle.assign(X.astype("f8"), X[:9].astype("f8")))
 
 
+def lattice_of(rng, dtype):
+    """Integer samples, often half way between integer centers."""
+    return rng.integers(-3, 4, (600, 3)).astype(dtype), 2.0 * rng.integers(-2, 3, (20, 3))
+
+
+def groups_of(rng, dtype):
+    """Well separated groups, a center near each."""
+    places = 20 * rng.standard_normal((20, 3))
+    return (places[rng.integers(0, 20, 600)] + rng.standard_normal((600, 3))).astype(dtype), places
+
+
+def bisector_of(rng, dtype):
+    """Samples within rounding of the plane half way between two centers."""
+    near = np.column_stack([np.ldexp(rng.standard_normal(600), -24), rng.standard_normal((600, 2))])
+    return near.astype(dtype), np.array([[-1.0, 0.2, 0.1], [1.0, 0.2, 0.1], [9.0, 9.0, 9.0]])
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("data", [lattice_of, groups_of, bisector_of])
+@pytest.mark.parametrize("moves", ["means", "rounding", "jumps", "repeats"])
+def test_bounds_change_no_bit_of_any_iteration(instruction_set, data, moves, weighted, dtype, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, centers = data(rng, dtype)
+    weights = rng.random(600) if weighted else None
+    (_, bounded), (_, free) = both(X, instruction_set, weights), both(X, instruction_set, weights)
+    monkeypatch.setattr(compiled, "_WORTH_BOUNDS", 0)
+    centers = local(bounded, centers)
+    labels = torch.full((600,), -1, dtype=torch.int32)
+    for iteration in range(12):
+        step = bounded.iterate(centers, labels)
+        expected = free.iterate(centers, labels.clone())  # labels that the bounds are not known to hold for
+        np.testing.assert_array_equal(step.labels, expected.labels)
+        np.testing.assert_array_equal(step.means, expected.means)
+        np.testing.assert_array_equal(step.weights, expected.weights)
+        assert step.n_changed == expected.n_changed
+        labels = step.labels
+        centers = step.means if moves == "means" else centers.copy()
+        if moves == "rounding":
+            centers *= 1 + np.finfo(dtype).eps * rng.standard_normal(centers.shape)
+        elif moves == "jumps":
+            centers[rng.integers(len(centers))] = X[rng.integers(600)]
+        elif moves == "repeats" and iteration % 3 < 2:
+            centers[-1] = centers[0] + iteration % 3
+
+
+def test_bounds_spare_most_samples_of_separated_groups(instruction_set, monkeypatch):
+    X, centers = groups_of(np.random.default_rng(1), "f4")
+    monkeypatch.setattr(compiled, "_WORTH_BOUNDS", 0)
+    _, core = both(X, instruction_set)
+    labels = torch.zeros(600, dtype=torch.int32)
+    centers = local(core, centers)
+    for _ in range(6):
+        step = core.iterate(centers, labels)
+        centers, labels = step.means, step.labels
+    # The bounds come from the samples as they were: a sample that is looked at again is elsewhere now.
+    core.samples.values.copy_(core.samples.values.flip(0))
+    assert (oracle.assign(core.samples.values.numpy().astype("f8"), centers) != labels.numpy()).sum() > 500
+    assert (core.iterate(centers, labels).labels == labels).sum() > 500
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_bits_do_not_depend_on_the_number_of_threads(dtype, monkeypatch):
     monkeypatch.setitem(streamed._TILE_ROWS, "cpu", (64, 64))

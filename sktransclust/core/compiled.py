@@ -22,8 +22,9 @@ from . import __path__ as _folders
 from .dense_samples import DenseSamples
 from .nearest import Keys, bound_coefficients, nearest
 from .partial import Moments, Partial
-from .streamed import Ranges, StreamedCore
+from .streamed import Iteration, Ranges, StreamedCore
 
+_WORTH_BOUNDS = 1000  # n_clusters * (n_features + 5), from which bounds save more than they cost
 _PANEL_WIDTH = 6  # at most: the keys whose scores a kernel holds in registers
 
 
@@ -51,6 +52,12 @@ class _Problem(ctypes.Structure):
         ("longest", ctypes.c_double),
         ("lattice", ctypes.c_double),
         ("largest_integer", ctypes.c_double),
+        ("upper", ctypes.c_void_p),
+        ("lower", ctypes.c_void_p),
+        ("moves", ctypes.c_void_p),
+        ("certainty", ctypes.c_double),
+        ("length_error", ctypes.c_double),
+        ("distinct", ctypes.c_int64),
         ("previous", ctypes.c_void_p),
         ("labels", ctypes.c_void_p),
         ("sums", ctypes.c_void_p),
@@ -68,6 +75,7 @@ class _Kernels(ctypes.Structure):
 
     _fields_ = [
         ("name", ctypes.c_char_p),
+        ("problem_bytes", ctypes.c_int64),
         ("pack", _functions(ctypes.c_double)),
         (
             "assign",
@@ -94,8 +102,10 @@ def instruction_sets() -> dict[str, Any]:
         return {}
     library = ctypes.CDLL(str(found[0]))
     library.sktransclust_kernels.restype = ctypes.POINTER(_Kernels)
-    kernels = iter(map(library.sktransclust_kernels, range(3)))
-    return {k.contents.name.decode(): k.contents for k in kernels if k}
+    kernels = [k.contents for k in map(library.sktransclust_kernels, range(3)) if k]
+    if any(k.problem_bytes != ctypes.sizeof(_Problem) for k in kernels):
+        raise ImportError(f"{found[0]} is of another version: install the package again.")
+    return {k.name.decode(): k for k in kernels}
 
 
 class PackedKeys:
@@ -129,6 +139,7 @@ class PackedKeys:
         reach = pack(problem)
         problem.bound[:] = bound_coefficients(n_features, reach, samples.dtype)
         problem.longest = _longest(reach, n_features, samples.dtype)
+        problem.distinct = int(np.isfinite(self._norms.reshape(-1)[:n_clusters]).all())
         # Differences of such integers, squared and added up over the features, stay below 2^53.
         problem.largest_integer = math.floor(math.sqrt(2.0**51 / n_features))
         if 2.0**-400 < reach < 2.0**400:  # squares of the lattice's unit do not vanish
@@ -148,6 +159,27 @@ def _longest(reach: float, n_features: int, dtype: torch.dtype) -> float:
     """
     kind = torch.finfo(dtype)
     return math.sqrt(kind.max) / 4 - reach if n_features * kind.eps <= 2.0**-7 else -1.0
+
+
+class _Bounds:
+    """Bounds on distances that are carried from one iteration to the next; see kernel.cpp.
+
+    They hold for the centers and labels of the last iteration.
+    """
+
+    def __init__(self, samples: DenseSamples) -> None:
+        self.upper, self.lower = np.empty((2, samples.n_samples), samples.numpy_dtype)
+        self.labels: torch.Tensor | None = None
+        self.centers: np.ndarray | None = None
+        self.moves: np.ndarray | None = None
+
+    def follow(self, centers: np.ndarray, labels: torch.Tensor) -> None:
+        """Find how far the centers have moved, if `labels` are those that the bounds hold for."""
+        self.moves = None
+        if labels is self.labels and self.centers is not None:
+            difference = centers - self.centers
+            self.moves = np.sqrt(np.einsum("ij,ij->i", difference, difference)) * (1 + 1e-9)
+        self.labels, self.centers = None, centers.copy()
 
 
 class CompiledCore(StreamedCore):
@@ -190,6 +222,10 @@ class CompiledCore(StreamedCore):
             scale=math.ldexp(1.0, -samples.score_frame.exponent),
             weights=None if sample_weight is None else sample_weight.data_ptr(),
         )
+        unit, unit64 = torch.finfo(samples.dtype).eps / 2, torch.finfo(torch.float64).eps / 2
+        self._base.certainty = 2.1 * (samples.n_features + 4) * unit64 + 4 * unit
+        self._base.length_error = 2.1 * (samples.n_features + 4) * unit
+        self._bounds: _Bounds | None = None
         if not self._same_frame:
             self._base.reference_scale = math.ldexp(1.0, -samples.reference_frame.exponent)
 
@@ -202,6 +238,17 @@ class CompiledCore(StreamedCore):
     def keys(self, centers: np.ndarray) -> PackedKeys:
         """Prepare centers of shape (n_clusters, n_features), given in the reference frame."""
         return PackedKeys(centers, self.samples, self._problem(), self._pack)
+
+    def iterate(self, centers: np.ndarray, previous: torch.Tensor) -> Iteration:
+        """Assign, without the scores that bounds prove needless, and update; see `StreamedCore.iterate`."""
+        if len(centers) * (self.samples.n_features + 5) < _WORTH_BOUNDS:
+            return super().iterate(centers, previous)
+        if self._bounds is None:
+            self._bounds = _Bounds(self.samples)
+        self._bounds.follow(centers, previous)
+        step = super().iterate(centers, previous)
+        self._bounds.labels = step.labels
+        return step
 
     def assign_chunk(self, tiles: Ranges, keys: PackedKeys, labels: torch.Tensor) -> None:
         """Write the labels of a chunk of tiles."""
@@ -224,6 +271,9 @@ class CompiledCore(StreamedCore):
         problem = _Problem.from_buffer_copy(keys.problem)
         problem.labels, problem.previous = labels.data_ptr(), previous.data_ptr()
         problem.sums, problem.cluster_weights = partial.sums.data_ptr(), partial.weights.data_ptr()
+        if (bounds := self._bounds) is not None:
+            problem.upper, problem.lower = bounds.upper.ctypes.data, bounds.lower.ctypes.data
+            problem.moves = None if bounds.moves is None else bounds.moves.ctypes.data
         doubtful, n_changed = self._label(tiles, problem)
         partial.n_changed += n_changed
         for index in self._parts(doubtful, problem.n_clusters):

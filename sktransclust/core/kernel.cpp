@@ -22,6 +22,8 @@ namespace {
 const int64_t TILE_BYTES = 1 << 16;   // of transposed samples, which meet
 const int64_t BLOCK_BYTES = 1 << 17;  // of panels at a time: both stay in the second cache
 const int64_t MOST_GROUPS = 16;       // of one tile
+const int64_t PART_BYTES = 1 << 17;   // of samples that are labelled, then added up
+const int64_t MANY_CENTERS = 16;      // from which a look at a sample's own center is cheap
 
 template <typename T> struct IndexOf;  // the integer of T's width
 template <> struct IndexOf<float> { typedef int32_t Type; };
@@ -39,28 +41,35 @@ template <typename T> struct Kernel {
 #endif
     static const int64_t LANES = sizeof(Vector) / sizeof(T);
     static const int64_t GROUP = VECTORS * LANES;
+    static constexpr T UNIT = sizeof(T) == 4 ? (T)0x1p-24 : (T)0x1p-53;
 
     const Problem &p;
     const T *const values, *const shift;
     const T scale;
     const bool plain_rows;  // features side by side, and no scaling
-    int64_t n_groups;
+    int64_t n_groups, n_part;
+    int64_t *pending;  // (n_part,): samples whose scores are needed
     T *tile;         // (n_groups, n_features, GROUP)
     T *best;         // (n_groups, GROUP), as are the next ones
     T *second;
     T *length;
     Index *index;
     double *point;   // (n_features,): a sample in the reference frame
+    double largest_move, next_move;  // of a center, and of any other one than that
+    int64_t farthest;
 
     explicit Kernel(const Problem &problem)
         : p(problem), values((const T *)p.values), shift((const T *)p.shift), scale((T)p.scale),
-          plain_rows(p.column_stride == 1 && p.scale == 1.0) {
+          plain_rows(p.column_stride == 1 && p.scale == 1.0), largest_move(0), next_move(0), farthest(-1) {
         const int64_t fitting = TILE_BYTES / (p.n_features * GROUP * (int64_t)sizeof(T));
         n_groups = fitting < 1 ? 1 : fitting > MOST_GROUPS ? MOST_GROUPS : fitting;
+        const int64_t tiles = PART_BYTES / (n_groups * GROUP * p.n_features * (int64_t)sizeof(T));
+        n_part = n_groups * GROUP * (tiles < 1 ? 1 : tiles);
     }
 
     int64_t scratch_bytes() const {
-        return n_groups * GROUP * (p.n_features + 4) * (int64_t)sizeof(T) + p.n_features * (int64_t)sizeof(double);
+        return n_groups * GROUP * (p.n_features + 4) * (int64_t)sizeof(T) +
+               (p.n_features + n_part) * (int64_t)sizeof(double);
     }
 
     void use_scratch(T *scratch) {
@@ -71,6 +80,7 @@ template <typename T> struct Kernel {
         index = (Index *)(length + n);
         tile = length + 2 * n;
         point = (double *)(tile + n * p.n_features);
+        pending = (int64_t *)(point + p.n_features);
     }
 
     // x - shift is exact wherever x lies in the range that the frame was made for; see frame.py.
@@ -78,30 +88,30 @@ template <typename T> struct Kernel {
         return (values[row * p.row_stride + feature * p.column_stride] - shift[feature]) * scale;
     }
 
-    // Transpose samples first..first + count; the lanes of absent ones hold zeros.
-    void load_group(T *group, int64_t first, int64_t count) const {
+    // Transpose up to GROUP samples; the lanes of absent ones hold zeros.
+    void load_group(T *group, const int64_t *rows, int64_t count) const {
         int64_t done = 0;
 #if VECTOR_BYTES
         if (plain_rows && count == GROUP) {
             const int64_t step = sizeof(Quarter) / sizeof(T);
             for (; done + step <= p.n_features; done += step)
-                for (int64_t lane = 0; lane < GROUP; lane += step) transpose(group, first, done, lane);
+                for (int64_t lane = 0; lane < GROUP; lane += step) transpose(group, rows, done, lane);
         }
 #endif
         for (int64_t f = done; f < p.n_features; f++) {
-            for (int64_t lane = 0; lane < count; lane++) group[f * GROUP + lane] = local(first + lane, f);
+            for (int64_t lane = 0; lane < count; lane++) group[f * GROUP + lane] = local(rows[lane], f);
             for (int64_t lane = count; lane < GROUP; lane++) group[f * GROUP + lane] = 0;
         }
     }
 
 #if VECTOR_BYTES
     // A square of as many samples and features as 16 bytes hold.
-    void transpose(T *group, int64_t first, int64_t f, int64_t lane) const {
+    void transpose(T *group, const int64_t *rows, int64_t f, int64_t lane) const {
         const int step = sizeof(Quarter) / sizeof(T);
         Quarter offset, in[step], out[step];
         memcpy(&offset, shift + f, sizeof offset);
         for (int i = 0; i < step; i++) {
-            memcpy(&in[i], values + (first + lane + i) * p.row_stride + f, sizeof offset);
+            memcpy(&in[i], values + rows[lane + i] * p.row_stride + f, sizeof offset);
             in[i] -= offset;
         }
         turn(in, out);
@@ -130,11 +140,11 @@ template <typename T> struct Kernel {
 
     // Lengths by a sum of squares in any order, like those of nearest.py: their relative error of at most
     // (n_features / 2 + 2) u changes the bound in the second order, for which its factor 2.1 leaves room.
-    void find_lengths(int64_t group, int64_t first, int64_t count) {
+    void find_lengths(int64_t group, const int64_t *rows, int64_t count) {
         T *const found = length + group * GROUP;
         if (p.lengths) {
             for (int64_t lane = 0; lane < GROUP; lane++)
-                found[lane] = lane < count ? ((const T *)p.lengths)[first + lane] : (T)0;
+                found[lane] = lane < count ? ((const T *)p.lengths)[rows[lane]] : (T)0;
             return;
         }
         const Vector *const column = (const Vector *)(tile + group * p.n_features * GROUP);
@@ -198,11 +208,11 @@ template <typename T> struct Kernel {
         }
     }
 
-    // Whether the label of the i-th sample of the tile is beyond doubt. No score overflows for a sample that
-    // is not too long; comparisons with a NaN or an infinite length are false.
-    bool is_certain(int64_t i) const {
-        const T r = length[i], c0 = (T)p.bound[0], c1 = (T)p.bound[1], c2 = (T)p.bound[2];
-        return r <= (T)p.longest && second[i] - best[i] > (r * c2 + c1) * r + c0;
+    // The gap above which two scores of the i-th sample of the tile are in true order. No score overflows for
+    // a sample that is not too long; comparisons with a NaN or an infinite length are false.
+    T gap(int64_t i) const {
+        const T r = length[i];
+        return r <= (T)p.longest ? (r * (T)p.bound[2] + (T)p.bound[1]) * r + (T)p.bound[0] : (T)INFINITY;
     }
 
     // Decide for a doubtful sample by direct differences in float64, which is what nearest.py does, if their
@@ -269,8 +279,8 @@ template <typename T> struct Kernel {
     }
 
     // Add the sample to its cluster; the order of additions to a sum is that of the rows.
-    void add_row(int64_t row, int64_t i) const {
-        const int64_t label = index[i];
+    void add_row(int64_t row) const {
+        const int64_t label = p.labels[row];
         const double weight = p.weights ? p.weights[row] : 1.0;
         double *const sum = p.sums + label * p.n_features;
         p.cluster_weights[label] += weight;
@@ -278,37 +288,109 @@ template <typename T> struct Kernel {
             const T *const value = values + row * p.row_stride;
             for (int64_t f = 0; f < p.n_features; f++) sum[f] += (double)(value[f] - shift[f]) * weight;
         } else {
-            const T *const column = tile + i / GROUP * p.n_features * GROUP + i % GROUP;
-            for (int64_t f = 0; f < p.n_features; f++) sum[f] += (double)column[f * GROUP] * weight;
+            for (int64_t f = 0; f < p.n_features; f++) sum[f] += (double)local(row, f) * weight;
         }
     }
 
-    int64_t assign(int64_t start, int64_t stop, int64_t *doubtful, int64_t *n_changed) {
-        int64_t n_doubtful = 0, changed = 0;
-        for (int64_t first = start; first < stop; first += n_groups * GROUP) {
-            const int64_t count = stop - first < n_groups * GROUP ? stop - first : n_groups * GROUP;
-            const int64_t groups = (count + GROUP - 1) / GROUP;
-            for (int64_t group = 0; group < groups; group++) {
-                const int64_t offset = group * GROUP, rest = count - offset;
-                load_group(tile + offset * p.n_features, first + offset, rest < GROUP ? rest : GROUP);
-                find_lengths(group, first + offset, rest < GROUP ? rest : GROUP);
+    // Bounds from the scores of the i-th sample. The squared distance to a center is its score plus r^2; the
+    // scores' errors are at most half the gap, and what is left of it and of `length_error` covers the
+    // roundings here. Without a decision by scores, or where a center that repeats another has none, the
+    // bounds are such that they decide nothing.
+    void set_bounds(int64_t row, int64_t i, T gap_of, bool certain) const {
+        const T r = length[i], square = r * r, error = gap_of + (T)p.length_error * square;
+        const T most = best[i] + square + error, least = second[i] + square - error;
+        const bool known = certain && p.distinct;
+        ((T *)p.upper)[row] = known ? root(most > 0 ? most : 0) * (1 + 4 * UNIT) : (T)INFINITY;
+        ((T *)p.lower)[row] = known && least > 0 ? root(least) * (1 - 4 * UNIT) : (T)0;
+    }
+
+    static T root(T square) { return sizeof(T) == 4 ? (T)sqrtf((float)square) : (T)sqrt((double)square); }
+
+    // Label the samples whose bounds still tell their label, and list the others. With Hamerly's bounds: a
+    // distance changes by no more than its center moves. Each rounding is directed away from a decision by the
+    // factors. Bounds that decide are more than `certainty` apart, so that the exact rule, too, decides so.
+    int64_t prune(int64_t first, int64_t last) const {
+        T *const upper = (T *)p.upper, *const lower = (T *)p.lower;
+        const T wide = 1 - (T)p.certainty;
+        int64_t n_pending = 0;
+        for (int64_t row = first; row < last; row++) {
+            const int32_t label = p.previous[row];
+            const T own = upper[row] + (T)p.moves[label];
+            const T move = (T)(label == farthest ? next_move : largest_move);
+            const T other = lower[row] - move * (1 + 4 * UNIT);
+            upper[row] = own * (1 + 4 * UNIT);
+            lower[row] = other > 0 ? other * (1 - 4 * UNIT) : 0;
+            p.labels[row] = label;
+            if (upper[row] < lower[row] * wide) continue;
+            if (p.n_clusters >= MANY_CENTERS && lower[row] > 0) {
+                find_point(row);
+                const double squared = squared_distance(p.centers + label * p.n_features);
+                upper[row] = (T)(sqrt(squared) * (1 + p.certainty)) * (1 + 4 * UNIT);
+                if (upper[row] < lower[row] * wide) continue;
             }
-            meet_all(groups);
-            for (int64_t i = 0; i < count; i++) {
-                const int64_t row = first + i;
-                if (!is_certain(i) && !settle(row, i)) {
-                    doubtful[n_doubtful++] = row;
-                    continue;
-                }
-                p.labels[row] = (int32_t)index[i];
-                if (p.previous) {
-                    changed += p.previous[row] != index[i];
-                    add_row(row, i);
-                }
+            pending[n_pending++] = row;
+        }
+        return n_pending;
+    }
+
+    void find_largest_moves() {
+        for (int64_t j = 0; j < p.n_clusters; j++) {
+            if (p.moves[j] >= largest_move) {
+                next_move = largest_move;
+                largest_move = p.moves[j];
+                farthest = j;
+            } else if (p.moves[j] > next_move) {
+                next_move = p.moves[j];
+            }
+        }
+    }
+
+    // Label the samples `rows` by their scores, and append the doubtful ones to a list; returns its new end.
+    int64_t *label_tile(const int64_t *rows, int64_t count, int64_t *doubtful) {
+        const int64_t groups = (count + GROUP - 1) / GROUP;
+        for (int64_t group = 0; group < groups; group++) {
+            const int64_t offset = group * GROUP, rest = count - offset;
+            load_group(tile + offset * p.n_features, rows + offset, rest < GROUP ? rest : GROUP);
+            find_lengths(group, rows + offset, rest < GROUP ? rest : GROUP);
+        }
+        meet_all(groups);
+        for (int64_t i = 0; i < count; i++) {
+            const T gap_of = gap(i);
+            const bool certain = second[i] - best[i] > gap_of;
+            if (p.upper) set_bounds(rows[i], i, gap_of, certain);
+            if (certain || settle(rows[i], i)) {
+                p.labels[rows[i]] = (int32_t)index[i];
+            } else {
+                p.labels[rows[i]] = -1;
+                *doubtful++ = rows[i];
+            }
+        }
+        return doubtful;
+    }
+
+    int64_t assign(int64_t start, int64_t stop, int64_t *doubtful, int64_t *n_changed) {
+        int64_t *end = doubtful, changed = 0;
+        if (p.moves) find_largest_moves();
+        for (int64_t first = start; first < stop; first += n_part) {
+            const int64_t last = stop - first < n_part ? stop : first + n_part;
+            int64_t n_pending = last - first;
+            if (p.moves)
+                n_pending = prune(first, last);
+            else
+                for (int64_t i = 0; i < n_pending; i++) pending[i] = first + i;
+            for (int64_t i = 0; i < n_pending; i += n_groups * GROUP) {
+                const int64_t rest = n_pending - i;
+                end = label_tile(pending + i, rest < n_groups * GROUP ? rest : n_groups * GROUP, end);
+            }
+            if (!p.previous) continue;
+            for (int64_t row = first; row < last; row++) {
+                if (p.labels[row] < 0) continue;
+                changed += p.labels[row] != p.previous[row];
+                add_row(row);
             }
         }
         *n_changed += changed;
-        return n_doubtful;
+        return end - doubtful;
     }
 };
 
@@ -380,6 +462,7 @@ void moments(const Problem *problem, int64_t start, int64_t stop, double *point,
 
 extern const Kernels SKTRANSCLUST_KERNELS;
 const Kernels SKTRANSCLUST_KERNELS = {SKTRANSCLUST_NAME,
+                                      sizeof(Problem),
                                       {pack<float>, pack<double>},
                                       {assign<float>, assign<double>},
                                       {squares<float>, squares<double>},

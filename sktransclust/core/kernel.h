@@ -27,8 +27,14 @@ struct Problem {
     double longest;           // longer samples are doubtful
     double lattice;           // a power of two; coordinates that are integers up to largest_integer times it
     double largest_integer;   // have squared distances free of rounding
+    void *upper;              // T, (n_samples,): kept from one iteration to the next, at least the distance to
+    void *lower;              // the center of the label and at most that to any other center; null for none
+    const double *moves;      // (n_clusters,): how far centers moved since, rounded up; null if bounds are unset
+    double certainty;         // what bounds have to differ by, relatively, to decide
+    double length_error;      // relative error of a squared length, with room for a few roundings
+    int64_t distinct;         // whether no center repeats another
     const int32_t *previous;  // (n_samples,): labels to count changes against; null to assign alone
-    int32_t *labels;          // (n_samples,)
+    int32_t *labels;          // (n_samples,); -1 where doubtful
     double *sums;             // (n_clusters, n_features)
     double *cluster_weights;  // (n_clusters,)
 };
@@ -36,6 +42,7 @@ struct Problem {
 // The kernels of one instruction set, each for float and for double.
 struct Kernels {
     const char *name;
+    int64_t problem_bytes;  // the size of Problem, since the library may be older than its caller
     // Fills in panels and key_norms; returns the largest length of a key.
     double (*pack[2])(const Problem *);
     // Labels samples start..stop where that is beyond doubt and, unless assigning alone, adds those to their
