@@ -19,7 +19,6 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import make_blobs
-from sklearn.decomposition import PCA
 
 from sktransclust import TransformerKMeans
 from sktransclust.checkpoint import load_checkpoint
@@ -28,9 +27,9 @@ from sktransclust.checkpoint import load_checkpoint
 # The settings. The start that is drawn was chosen as one where Lloyd's iterations get stuck; the numbers that
 # are printed count many starts.
 parser = argparse.ArgumentParser(description="Learned steps and Lloyd's iterations from the same start.")
-parser.add_argument("--weights", default="binary-l2-d4-k6", help="a bundled checkpoint or a file")
-parser.add_argument("--seed", type=int, default=0, help="seed of the data")
-parser.add_argument("--start", type=int, default=8, help="seed of the start that is drawn")
+parser.add_argument("--weights", default="binary-l2-d2-k4", help="a checkpoint for two features")
+parser.add_argument("--seed", type=int, default=1, help="seed of the data")
+parser.add_argument("--start", type=int, default=13, help="seed of the start that is drawn")
 parser.add_argument("--starts", type=int, default=100, help="number of starts that are counted")
 parser.add_argument("--out", type=Path, default=Path("escape.png"), help="the picture to write")
 args = parser.parse_args()
@@ -38,8 +37,8 @@ args = parser.parse_args()
 # %%
 # As many round clusters as the network is for.
 network = load_checkpoint(args.weights)
-d, k = network.config.n_features, network.config.n_clusters
-X, _ = make_blobs(400, d, centers=k, cluster_std=0.06, center_box=(0, 1), random_state=args.seed)
+k = network.config.n_clusters
+X, _ = make_blobs(400, 2, centers=k, cluster_std=0.06, center_box=(0, 1), random_state=args.seed)
 
 
 # %%
@@ -73,17 +72,11 @@ print(f"learned lower: {np.sum(ratio < 1 - 1e-6)}, learned higher: {np.sum(ratio
 
 # %%
 # Circles are the start, disks the end, and the curves the inertia on the way.
-plane = PCA(2).fit(X) if d > 2 else None
-
-
 def draw(ax, model, title):
-    """Draw samples by their cluster, and the way of each center, on the plane."""
-    points, old, new = (
-        data if plane is None else plane.transform(data) for data in (X, start, model.cluster_centers_)
-    )
+    """Draw samples by their cluster, and the way of each center."""
     colors = plt.get_cmap("tab10")(np.arange(k))
-    ax.scatter(*points.T, s=10, color=colors[model.labels_], alpha=0.5, linewidths=0)
-    for begin, end, color in zip(old, new, colors, strict=True):
+    ax.scatter(*X.T, s=10, color=colors[model.labels_], alpha=0.5, linewidths=0)
+    for begin, end, color in zip(start, model.cluster_centers_, colors, strict=True):
         ax.annotate("", end, begin, arrowprops={"arrowstyle": "->", "color": "0.3"})
         ax.scatter(*begin, s=50, facecolor="white", edgecolor=color, linewidths=1.5, zorder=3)
         ax.scatter(*end, s=70, facecolor=color, edgecolor="black", linewidths=1.2, zorder=4)
