@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -21,19 +22,33 @@ class Run:
 
     Attributes
     ----------
+    core : StreamedCore
     centers : ndarray of shape (n_clusters, n_features), float64
-    labels : Tensor of shape (n_samples,), int32
-    inertia : float
     n_iter : int
-    history : list of float
-        Entry t is the inertia of the centers before update t; the last one is `inertia`.
+    steps : list of float
+        Entry t is the inertia of the centers before update t.
+    last_labels : Tensor of shape (n_samples,), int32
+        Of the last iteration.
+    strict : bool
+        Whether these are the labels of `centers`.
     """
 
+    core: StreamedCore
     centers: np.ndarray
-    labels: torch.Tensor
-    inertia: float
     n_iter: int
-    history: list[float] = field(default_factory=list)
+    steps: list[float]
+    last_labels: torch.Tensor
+    strict: bool
+
+    @cached_property
+    def labels(self) -> torch.Tensor:
+        """Labels of `centers`: shape (n_samples,), int32; a single start is not asked for them."""
+        return self.last_labels if self.strict else self.core.assign(self.centers)
+
+    @cached_property
+    def inertia(self) -> float:
+        """Inertia of `centers`."""
+        return self.core.inertia(self.centers, self.labels)
 
 
 @dataclass
@@ -89,7 +104,6 @@ def lloyd(
     Returns
     -------
     run : Run
-        Its labels are those of its centers.
     """
     labels = torch.full((core.samples.n_samples,), -1, dtype=torch.int32, device=core.samples.device)
     history = []
@@ -104,10 +118,7 @@ def lloyd(
         centers = step.means
         if report(progress) or strict or progress.shift <= tol:
             break
-    if not strict:
-        labels = core.assign(centers)
-    inertia = core.inertia(centers, labels)
-    return Run(centers, labels, inertia, iteration + 1, [*history, inertia])
+    return Run(core, centers, iteration + 1, history, labels, strict)
 
 
 def _inertia(core: StreamedCore, moments: Moments, centers: np.ndarray, step: Iteration) -> float:

@@ -217,7 +217,7 @@ class TransformerKMeans(
                 print("Initialization complete")
             tol, report = self.tol * variance, self._reporter(core, start)
             run = lloyd(core, moments, centers, max_iter=self.max_iter, tol=tol, report=report)
-            run.history[:0] = history
+            run.steps[:0] = history
             # Rounding alone can make the same clustering look better.
             if best is None or (
                 run.inertia < best.inertia and not is_same_clustering(run.labels, best.labels)
@@ -287,7 +287,7 @@ class TransformerKMeans(
         labels = query.assign(centers)
         inertia = query.samples.reference_frame.squared_to_data(query.inertia(centers, labels))
         in_data_units = core.samples.reference_frame.squared_to_data
-        history = np.array([*map(in_data_units, run.history[:-1]), inertia])
+        history = np.array([*map(in_data_units, run.steps), inertia])
         n_distinct = len(torch.unique(labels))
         if n_distinct < self.n_clusters:
             warnings.warn(

@@ -71,12 +71,11 @@ def test_the_history_is_the_inertia_before_each_update(spread):
     X = lattice + spread * rng.standard_normal((400, 2))
     weights, centers = rng.random(400), X[np.unique(lattice, axis=0, return_index=True)[1]]
     outcome = run(X, centers, weights)
-    for entry in outcome.history:
+    for entry in [*outcome.steps, outcome.inertia]:
         labels = oracle.assign(X, centers)
         assert entry == pytest.approx(weights @ ((X - centers[labels]) ** 2).sum(1), rel=1e-8)
         centers = oracle.update(X, labels, centers, weights)
-    assert len(outcome.history) == outcome.n_iter + 1
-    assert outcome.history[-1] == outcome.inertia
+    assert len(outcome.steps) == outcome.n_iter
 
 
 def test_a_report_can_stop_and_labels_still_fit_the_centers():
