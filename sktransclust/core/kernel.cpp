@@ -12,6 +12,7 @@
 // define is used: the linker would keep one copy of it, perhaps for instructions that are not there.
 
 #include "kernel.h"
+#include "rows.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -29,7 +30,16 @@ template <typename T> struct IndexOf;  // the integer of T's width
 template <> struct IndexOf<float> { typedef int32_t Type; };
 template <> struct IndexOf<double> { typedef int64_t Type; };
 
-template <typename T> struct Kernel {
+template <typename T> struct Kernel : Rows<T> {
+    using Rows<T>::p;
+    using Rows<T>::values;
+    using Rows<T>::shift;
+    using Rows<T>::plain_rows;
+    using Rows<T>::point;
+    using Rows<T>::local;
+    using Rows<T>::find_point;
+    using Rows<T>::squared_distance;
+
     typedef typename IndexOf<T>::Type Index;
 #if VECTOR_BYTES
     typedef T Vector __attribute__((vector_size(VECTOR_BYTES), may_alias));
@@ -43,10 +53,6 @@ template <typename T> struct Kernel {
     static const int64_t GROUP = VECTORS * LANES;
     static constexpr T UNIT = sizeof(T) == 4 ? (T)0x1p-24 : (T)0x1p-53;
 
-    const Problem &p;
-    const T *const values, *const shift;
-    const T scale;
-    const bool plain_rows;  // features side by side, and no scaling
     int64_t n_groups, n_part;
     int64_t *pending;  // (n_part,): samples whose scores are needed
     T *tile;         // (n_groups, n_features, GROUP)
@@ -54,13 +60,10 @@ template <typename T> struct Kernel {
     T *second;
     T *length;
     Index *index;
-    double *point;   // (n_features,): a sample in the reference frame
     double largest_move, next_move;  // of a center, and of any other one than that
     int64_t farthest;
 
-    explicit Kernel(const Problem &problem)
-        : p(problem), values((const T *)p.values), shift((const T *)p.shift), scale((T)p.scale),
-          plain_rows(p.column_stride == 1 && p.scale == 1.0), largest_move(0), next_move(0), farthest(-1) {
+    explicit Kernel(const Problem &problem) : Rows<T>(problem), largest_move(0), next_move(0), farthest(-1) {
         const int64_t fitting = TILE_BYTES / (p.n_features * GROUP * (int64_t)sizeof(T));
         n_groups = fitting < 1 ? 1 : fitting > MOST_GROUPS ? MOST_GROUPS : fitting;
         const int64_t tiles = PART_BYTES / (n_groups * GROUP * p.n_features * (int64_t)sizeof(T));
@@ -81,11 +84,6 @@ template <typename T> struct Kernel {
         tile = length + 2 * n;
         point = (double *)(tile + n * p.n_features);
         pending = (int64_t *)(point + p.n_features);
-    }
-
-    // x - shift is exact wherever x lies in the range that the frame was made for; see frame.py.
-    T local(int64_t row, int64_t feature) const {
-        return (values[row * p.row_stride + feature * p.column_stride] - shift[feature]) * scale;
     }
 
     // Transpose up to GROUP samples; the lanes of absent ones hold zeros.
@@ -258,40 +256,6 @@ template <typename T> struct Kernel {
         return true;
     }
 
-    void find_point(int64_t row) const {
-        const T *const value = values + row * p.row_stride;
-        if (p.reference_scale != 0.0)
-            for (int64_t f = 0; f < p.n_features; f++)
-                point[f] = (double)value[f * p.column_stride] * p.reference_scale;
-        else if (plain_rows)
-            for (int64_t f = 0; f < p.n_features; f++) point[f] = (double)(value[f] - shift[f]);
-        else
-            for (int64_t f = 0; f < p.n_features; f++) point[f] = (double)local(row, f);
-    }
-
-    double squared_distance(const double *center) const {
-        double part[4] = {};  // side by side: an addition need not wait for the last one
-        int64_t f = 0;
-        for (; f + 4 <= p.n_features; f += 4)
-            for (int i = 0; i < 4; i++) part[i] += (point[f + i] - center[f + i]) * (point[f + i] - center[f + i]);
-        for (; f < p.n_features; f++) part[0] += (point[f] - center[f]) * (point[f] - center[f]);
-        return (part[0] + part[1]) + (part[2] + part[3]);
-    }
-
-    // Add the sample to its cluster; the order of additions to a sum is that of the rows.
-    void add_row(int64_t row) const {
-        const int64_t label = p.labels[row];
-        const double weight = p.weights ? p.weights[row] : 1.0;
-        double *const sum = p.sums + label * p.n_features;
-        p.cluster_weights[label] += weight;
-        if (plain_rows) {
-            const T *const value = values + row * p.row_stride;
-            for (int64_t f = 0; f < p.n_features; f++) sum[f] += (double)(value[f] - shift[f]) * weight;
-        } else {
-            for (int64_t f = 0; f < p.n_features; f++) sum[f] += (double)local(row, f) * weight;
-        }
-    }
-
     // Bounds from the scores of the i-th sample. The squared distance to a center is its score plus r^2; the
     // scores' errors are at most half the gap, and what is left of it and of `length_error` covers the
     // roundings here. Without a decision by scores, or where a center that repeats another has none, the
@@ -386,7 +350,7 @@ template <typename T> struct Kernel {
             for (int64_t row = first; row < last; row++) {
                 if (p.labels[row] < 0) continue;
                 changed += p.labels[row] != p.previous[row];
-                add_row(row);
+                this->add_row(row);
             }
         }
         *n_changed += changed;
@@ -433,30 +397,6 @@ int64_t assign(const Problem *problem, int64_t start, int64_t stop, int64_t *dou
     return n_doubtful;
 }
 
-template <typename T>
-void squares(const Problem *problem, int64_t start, int64_t stop, double *point, double *squared) {
-    Kernel<T> kernel(*problem);
-    kernel.point = point;
-    for (int64_t row = start; row < stop; row++) {
-        kernel.find_point(row);
-        squared[row] = kernel.squared_distance(problem->centers + problem->labels[row] * problem->n_features);
-    }
-}
-
-template <typename T>
-void moments(const Problem *problem, int64_t start, int64_t stop, double *point, double *squares) {
-    Kernel<T> kernel(*problem);
-    kernel.point = point;
-    T *const lengths = (T *)problem->lengths;
-    for (int64_t row = start; row < stop; row++) {
-        kernel.find_point(row);
-        const double square = kernel.squared_distance(problem->centers);
-        lengths[row] = (T)sqrt(square);
-        for (int64_t f = 0; f < problem->n_features; f++) problem->sums[f] += point[f];
-        squares[0] += square;
-        squares[1] += problem->weights ? problem->weights[row] * square : square;
-    }
-}
 
 }  // namespace
 

@@ -1,0 +1,92 @@
+// One sample after the other: coordinates in either frame, and what needs no scores.
+//
+// In an unnamed namespace, for each instruction set compiles a copy of its own.
+
+#ifndef SKTRANSCLUST_ROWS_H
+#define SKTRANSCLUST_ROWS_H
+
+#include "kernel.h"
+
+#include <math.h>
+
+namespace {
+
+template <typename T> struct Rows {
+    const Problem &p;
+    const T *const values, *const shift;
+    const T scale;
+    const bool plain_rows;  // features side by side, and no scaling
+    double *point;          // (n_features,): a sample in the reference frame
+
+    explicit Rows(const Problem &problem)
+        : p(problem), values((const T *)p.values), shift((const T *)p.shift), scale((T)p.scale),
+          plain_rows(p.column_stride == 1 && p.scale == 1.0), point(nullptr) {}
+
+    // x - shift is exact wherever x lies in the range that the frame was made for; see frame.py.
+    T local(int64_t row, int64_t feature) const {
+        return (values[row * p.row_stride + feature * p.column_stride] - shift[feature]) * scale;
+    }
+
+    void find_point(int64_t row) const {
+        const T *const value = values + row * p.row_stride;
+        if (p.reference_scale != 0.0)
+            for (int64_t f = 0; f < p.n_features; f++)
+                point[f] = (double)value[f * p.column_stride] * p.reference_scale;
+        else if (plain_rows)
+            for (int64_t f = 0; f < p.n_features; f++) point[f] = (double)(value[f] - shift[f]);
+        else
+            for (int64_t f = 0; f < p.n_features; f++) point[f] = (double)local(row, f);
+    }
+
+    double squared_distance(const double *center) const {
+        double part[4] = {};  // side by side: an addition need not wait for the last one
+        int64_t f = 0;
+        for (; f + 4 <= p.n_features; f += 4)
+            for (int i = 0; i < 4; i++) part[i] += (point[f + i] - center[f + i]) * (point[f + i] - center[f + i]);
+        for (; f < p.n_features; f++) part[0] += (point[f] - center[f]) * (point[f] - center[f]);
+        return (part[0] + part[1]) + (part[2] + part[3]);
+    }
+
+    // Add the sample to its cluster; the order of additions to a sum is that of the rows.
+    void add_row(int64_t row) const {
+        const int64_t label = p.labels[row];
+        const double weight = p.weights ? p.weights[row] : 1.0;
+        double *const sum = p.sums + label * p.n_features;
+        p.cluster_weights[label] += weight;
+        if (plain_rows) {
+            const T *const value = values + row * p.row_stride;
+            for (int64_t f = 0; f < p.n_features; f++) sum[f] += (double)(value[f] - shift[f]) * weight;
+        } else {
+            for (int64_t f = 0; f < p.n_features; f++) sum[f] += (double)local(row, f) * weight;
+        }
+    }
+};
+
+template <typename T>
+void squares(const Problem *problem, int64_t start, int64_t stop, double *point, double *squared) {
+    Rows<T> rows(*problem);
+    rows.point = point;
+    for (int64_t row = start; row < stop; row++) {
+        rows.find_point(row);
+        squared[row] = rows.squared_distance(problem->centers + problem->labels[row] * problem->n_features);
+    }
+}
+
+template <typename T>
+void moments(const Problem *problem, int64_t start, int64_t stop, double *point, double *squares) {
+    Rows<T> rows(*problem);
+    rows.point = point;
+    T *const lengths = (T *)problem->lengths;
+    for (int64_t row = start; row < stop; row++) {
+        rows.find_point(row);
+        const double square = rows.squared_distance(problem->centers);
+        lengths[row] = (T)sqrt(square);
+        for (int64_t f = 0; f < problem->n_features; f++) problem->sums[f] += point[f];
+        squares[0] += square;
+        squares[1] += problem->weights ? problem->weights[row] * square : square;
+    }
+}
+
+}  // namespace
+
+#endif
