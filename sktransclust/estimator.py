@@ -316,7 +316,7 @@ class TransformerKMeans(
     def _check_test_data(self, X: Any) -> Any:
         from ._device import resolve_device
 
-        check_is_fitted(self)
+        check_is_fitted(self, "cluster_centers_")  # an interrupted fit leaves n_features_in_
         X = check_data(self, X, reset=False, device=resolve_device(self.device))
         n_features = self.cluster_centers_.shape[1]  # set by hand, perhaps
         if X.shape[1] != n_features:
