@@ -132,12 +132,13 @@ def _paths(network: LloydTransformer, core: StreamedCore, drawn: np.ndarray, n_s
     """
     samples = core.samples
     points = samples.rows(np.arange(samples.n_samples))  # (n, d)
-    low, extent = points.amin(0), float((points.amax(0) - points.amin(0)).max())
+    weight = core.sample_weight
+    counted = points if weight is None else points[weight > 0]
+    low, extent = counted.amin(0), float((counted.amax(0) - counted.amin(0)).max())
     scale = extent if extent > 0 else 1.0
     network = copy.deepcopy(network).to(samples.device)
     dtype = next(network.parameters()).dtype
     in_cube = ((points - low) / scale).to(dtype).expand(len(drawn), -1, -1)  # (B, n, d)
-    weight = core.sample_weight
     if weight is not None:
         weight = weight.to(dtype).expand(len(drawn), -1)
     path = [torch.as_tensor(drawn).to(samples.device)]

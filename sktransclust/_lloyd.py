@@ -160,7 +160,9 @@ def relocate_empty(core: StreamedCore, centers: np.ndarray, step: Iteration) -> 
     if len(empty) == 0:
         return
     squared = core.squared_distances(centers, labels).cpu().numpy()
-    if squared.max() == 0:
+    # The mean of equal samples may be off by rounding: such samples, too, lie on their center.
+    rounding = 8 * np.finfo(np.float64).eps * np.abs(means[weights > 0]).max()
+    if squared.max() <= means.shape[1] * rounding**2:
         return
     farthest = np.argpartition(squared, -len(empty))[: -len(empty) - 1 : -1]
     rows = core.samples.rows(farthest).cpu().numpy()

@@ -454,6 +454,6 @@ class TransformerKMeans(
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = isinstance(self.weights, str) and self.weights == "exact"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -131,10 +131,17 @@ def test_weight_two_is_the_row_twice():
 
 def test_weight_zero_is_the_row_gone():
     weight = np.random.RandomState(0).randint(0, 2, len(X))
-    weight[[*X.argmin(axis=0), *X.argmax(axis=0)]] = 1
     weighted = fit(sample_weight=weight, init=X[:6], n_init=1, weights=network())
     without = fit(X[weight > 0], init=X[:6], n_init=1, weights=network())
     assert_array_equal(weighted.labels_[weight > 0], without.labels_)
+    assert_allclose(weighted.inertia_history_, without.inertia_history_, rtol=1e-9)
+
+
+def test_a_far_row_of_weight_zero_does_not_change_the_path():
+    data, weight = np.vstack([X, np.full((1, 4), 1e3)]), np.append(np.ones(len(X)), 0)
+    weighted = fit(data, weight, init=X[:6], n_init=1, tol=0, weights=network())
+    without = fit(init=X[:6], n_init=1, tol=0, weights=network())
+    assert_array_equal(weighted.labels_[:-1], without.labels_)
     assert_allclose(weighted.inertia_history_, without.inertia_history_, rtol=1e-9)
 
 
