@@ -94,6 +94,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sktransclust import TransformerKMeans
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job is started without
 backend = sys.argv[1]
 X = np.random.RandomState(0).randn(8_000, 6)
 rehearsal = TransformerKMeans(12, init=X[:12], backend=backend, tol=0, max_iter=3).fit(X)
@@ -128,6 +129,7 @@ print(np.array_equal(m.labels_, rehearsal.labels_), m.inertia_ == rehearsal.iner
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="os.kill ends a process of Windows at once")
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_an_interrupted_fit_leaves_no_result_and_a_process_that_can_fit(backend):
@@ -140,6 +142,7 @@ import os, signal, sys, threading, time
 import numpy as np
 from sktransclust import TransformerKMeans
 
+signal.signal(signal.SIGINT, signal.default_int_handler)
 X = np.random.RandomState(0).randn(20_000, 6)
 m = TransformerKMeans(12, init=X[:12], backend=sys.argv[1], tol=0, max_iter=1000)
 TransformerKMeans(2, backend=sys.argv[1]).fit(X[:10])  # so that all is imported
@@ -157,6 +160,7 @@ print(n_interrupted, hasattr(m, "labels_"), len(np.unique(m.set_params(max_iter=
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="os.kill ends a process of Windows at once")
 @pytest.mark.parametrize("backend", ["auto", "streamed"])
 def test_an_interruption_at_any_moment_leaves_a_process_that_can_fit(backend):
