@@ -1,4 +1,4 @@
-"""The ``sktransclust`` command: train a network from a recipe, and describe checkpoints."""
+"""``sktransclust train``: train a network from a recipe."""
 
 import argparse
 import sys
@@ -9,38 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # imported where used, so that --help is fast
-    from .checkpoint import CheckpointInfo
-    from .training.config import Recipe
-    from .training.trainer import Record
+    from ..training.config import Recipe
+    from ..training.trainer import Record
 
 INTERRUPTED = 130  # exit status of a program stopped by Ctrl-C
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        In place of those the program was called with.
-
-    Returns
-    -------
-    int
-        The exit status: 0, 1 after an error that has been printed, 130 after Ctrl-C.
-    """
-    options = _parser().parse_args(arguments)
-    try:
-        return options.run(options)
-    except (ValueError, OSError) as error:
-        print(f"sktransclust: {error}", file=sys.stderr)
-        return 1
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="sktransclust", description="Learning to cluster.")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-
+def add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command to the parser."""
     train = commands.add_parser("train", help="train a network from a recipe")
     train.add_argument(
         "recipe", metavar="RECIPE", help="TOML file with the sections [model], [tasks], [training]"
@@ -65,17 +41,12 @@ def _parser() -> argparse.ArgumentParser:
     train.add_argument("--device", default="cpu", help="cpu (the default), cuda, cuda:1, ...")
     train.set_defaults(run=_train)
 
-    info = commands.add_parser("info", help="describe a checkpoint, or list those that come with the package")
-    info.add_argument("checkpoint", nargs="?", metavar="NAME-or-FILE")
-    info.set_defaults(run=_info)
-    return parser
-
 
 def _train(options: argparse.Namespace) -> int:
-    from ._device import resolve_device
-    from .checkpoint import SUFFIX
-    from .training.config import read_recipe
-    from .training.run import train
+    from .._device import resolve_device
+    from ..checkpoint import SUFFIX
+    from ..training.config import read_recipe
+    from ..training.run import train
 
     if options.out.suffix != SUFFIX:
         raise ValueError(f"`--out` should end in {SUFFIX}, got {options.out}.")
@@ -133,33 +104,3 @@ def _summary(records: Sequence["Record"]) -> str:
         sorted(getattr(record, name) for record in records)[middle] for name in ("loss", "relative_inertia")
     )
     return f"loss {loss:.4g}, Eq. 20 {ratio:.4f}"
-
-
-def _info(options: argparse.Namespace) -> int:
-    from .checkpoint import checkpoint_info, list_checkpoints
-
-    if options.checkpoint is None:
-        infos = list_checkpoints()
-        width = max([len(info.name) for info in infos], default=0)
-        print(f"{'name':{width}}   d   k   Eq. 20   steps")
-        for info in infos:
-            shape = f"{info.model.n_features:3} {info.model.n_clusters:3}"
-            print(f"{info.name:{width}} {shape}   {info.validation:6.4f}  {info.step:6}")
-    else:
-        print(_description(checkpoint_info(options.checkpoint)), end="")
-    return 0
-
-
-def _description(info: "CheckpointInfo") -> str:
-    """Write the metadata as TOML, so that the sections of the recipe can be trained again."""
-    from ._configs import config_to_mapping
-    from .training.config import format_sections
-
-    facts = {"name": info.name, "step": info.step, "validation": info.validation, "seed": info.seed}
-    sections = {"checkpoint": facts, "versions": info.versions, "model": config_to_mapping(info.model)}
-    recipe = {"tasks": info.tasks, "training": info.training}
-    return format_sections(sections | {name: part for name, part in recipe.items() if part is not None})
-
-
-if __name__ == "__main__":
-    sys.exit(main())

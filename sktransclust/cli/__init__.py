@@ -1,0 +1,37 @@
+"""The ``sktransclust`` command: one file per subcommand."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from .info import add_info
+from .train import add_train
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        In place of those the program was called with.
+
+    Returns
+    -------
+    int
+        The exit status: 0, 1 after an error that has been printed, 130 after Ctrl-C.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        return options.run(options)
+    except (ValueError, OSError) as error:
+        print(f"sktransclust: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="sktransclust", description="Learning to cluster.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    add_train(commands)
+    add_info(commands)
+    return parser

@@ -1,0 +1,40 @@
+"""``sktransclust info``: describe a checkpoint, or list those that come with the package."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # imported where used, so that --help is fast
+    from ..checkpoint import CheckpointInfo
+
+
+def add_info(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command to the parser."""
+    info = commands.add_parser("info", help="describe a checkpoint, or list those that come with the package")
+    info.add_argument("checkpoint", nargs="?", metavar="NAME-or-FILE")
+    info.set_defaults(run=_info)
+
+
+def _info(options: argparse.Namespace) -> int:
+    from ..checkpoint import checkpoint_info, list_checkpoints
+
+    if options.checkpoint is None:
+        infos = list_checkpoints()
+        width = max([len(info.name) for info in infos], default=0)
+        print(f"{'name':{width}}   d   k   Eq. 20   steps")
+        for info in infos:
+            shape = f"{info.model.n_features:3} {info.model.n_clusters:3}"
+            print(f"{info.name:{width}} {shape}   {info.validation:6.4f}  {info.step:6}")
+    else:
+        print(_description(checkpoint_info(options.checkpoint)), end="")
+    return 0
+
+
+def _description(info: "CheckpointInfo") -> str:
+    """Write the metadata as TOML, so that the sections of the recipe can be trained again."""
+    from .._configs import config_to_mapping
+    from ..training.config import format_sections
+
+    facts = {"name": info.name, "step": info.step, "validation": info.validation, "seed": info.seed}
+    sections = {"checkpoint": facts, "versions": info.versions, "model": config_to_mapping(info.model)}
+    recipe = {"tasks": info.tasks, "training": info.training}
+    return format_sections(sections | {name: part for name, part in recipe.items() if part is not None})
