@@ -80,9 +80,10 @@ class TransformerKMeans(
         Steps of a learned network; unused with exact weights.
     device : str or torch.device, default='auto'
         'auto' is CUDA if there is one, else the CPU.
-    backend : {'auto', 'dense', 'streamed'}, default='auto'
+    backend : {'auto', 'compiled', 'dense', 'streamed'}, default='auto'
         How the attentions are computed: 'dense' by the literal network, with all its matrices,
-        'streamed' without them. 'auto' is 'streamed'.
+        'streamed' without them in PyTorch, 'compiled' likewise by the package's own kernels on
+        the CPU. 'auto' is 'compiled' where that can run, else 'streamed'.
 
     Attributes
     ----------
@@ -258,16 +259,8 @@ class TransformerKMeans(
         in_data_units = core.samples.reference_frame.squared_to_data
 
         def report(progress: Progress) -> bool:
-            shift = in_data_units(progress.shift)
             if self.verbose:
-                print(f"Iteration {progress.iteration}, inertia {in_data_units(progress.inertia)}.")
-                if progress.strict:
-                    print(f"Converged at iteration {progress.iteration}: strict convergence.")
-                elif shift <= self._tol:
-                    print(
-                        f"Converged at iteration {progress.iteration}: center shift "
-                        f"{shift} within tolerance {self._tol}."
-                    )
+                print(progress.describe(in_data_units, self._tol))
             iteration = start.subtask("iteration", is_leaf=True)
             return iteration.end(partial(self._fitted, core, progress.centers))
 

@@ -168,7 +168,7 @@ def test_an_interruption_at_any_moment_leaves_a_process_that_can_fit(backend):
 
 
 SIGNALS = """
-
+import signal
 import numpy as np
 from sktransclust import TransformerKMeans
 before = [signal.getsignal(number) for number in signal.valid_signals()]
