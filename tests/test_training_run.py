@@ -77,8 +77,8 @@ def test_checkpoints_hold_the_trained_networks_and_say_where_they_come_from(unin
 
 def test_history_has_a_line_per_model_and_validation(uninterrupted):
     rows = history(uninterrupted[0])
-    assert [(int(row["step"]), int(row["seed"])) for row in rows] == [
-        (step, seed) for step in (5, 10, 15, 20) for seed in (0, 1)
+    assert [(int(row["step"]), int(row["model"]), int(row["seed"])) for row in rows] == [
+        (step, model, model) for step in (5, 10, 15, 20) for model in (0, 1)
     ]
     assert all(math.isfinite(float(row["loss"])) for row in rows)
 
@@ -98,7 +98,7 @@ def test_lines_written_after_the_last_state_are_dropped(paths, uninterrupted):
     with pytest.raises(Interruption):
         train(RECIPES, paths, on_validation=interrupt_after(1))
     with open(f"{paths[0]}.csv", "a", encoding="utf-8") as file:
-        file.write("0,10,1.0,1.0,0.01,False\n1,10")  # killed while writing the next validation
+        file.write("0,0,10,1.0,1.0,0.01,False\n1,1,10")  # killed while writing the next validation
     train(RECIPES, paths, resume=True)
     assert history(paths[0]) == history(uninterrupted[0])
 

@@ -5,7 +5,6 @@ rational numbers: every float is one.
 """
 
 import csv
-import platform
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -14,11 +13,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import sklearn
-import torch
 from sklearn.cluster import KMeans
 
-from .. import TransformerKMeans, __version__
+from .. import TransformerKMeans
+from .provenance import made_with
 
 N_SAMPLES, N_FEATURES, N_CLUSTERS = 300, 2, 4
 SEEDS = range(3)
@@ -98,18 +96,6 @@ def worst(cls: type, dtype: str, offset: float, scale: float) -> Errors:
             warnings.simplefilter("ignore")  # scikit-learn's, of overflow and of clusters it does not find
             found.append(errors(estimator.fit(X), X))
     return Errors(*(max(error) for error in zip(*(asdict(f).values() for f in found), strict=True)))
-
-
-def made_with() -> str:
-    """Say which versions computed the table, and on what."""
-    versions = {
-        "sktransclust": __version__,
-        "scikit-learn": sklearn.__version__,
-        "numpy": np.__version__,
-        "torch": torch.__version__,
-        "Python": platform.python_version(),
-    }
-    return "; ".join([*(f"{name} {version}" for name, version in versions.items()), platform.machine()])
 
 
 def rows() -> Iterator[dict[str, Any]]:

@@ -5,8 +5,6 @@ on one core. All data come with scikit-learn.
 """
 
 import csv
-import os
-import platform
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -16,8 +14,6 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import sklearn
-import torch
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_sample_image, load_wine
 from sklearn.decomposition import PCA
@@ -25,8 +21,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.image import extract_patches_2d
 from sklearn.preprocessing import StandardScaler
 
-from .. import TransformerKMeans, __version__
+from .. import TransformerKMeans
 from ..checkpoint import CheckpointInfo, list_checkpoints
+from .provenance import made_with
 
 SEEDS = range(10)
 INITS = ("k-means++", "random")
@@ -140,19 +137,6 @@ def evaluate(info: CheckpointInfo, init: str) -> Iterator[tuple[str, int, Compar
         n_samples += len(X)
         yield name, len(X), compare(*inertias)
     yield ALL, n_samples, compare(*map(np.concatenate, zip(*fits, strict=True)))
-
-
-def made_with() -> str:
-    """Say which versions and what kind of machine computed the table."""
-    versions = {
-        "sktransclust": __version__,
-        "scikit-learn": sklearn.__version__,
-        "numpy": np.__version__,
-        "torch": torch.__version__,
-        "Python": platform.python_version(),
-    }
-    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
-    return "; ".join([*(f"{name} {version}" for name, version in versions.items()), machine])
 
 
 def rows() -> Iterator[dict[str, Any]]:

@@ -32,6 +32,7 @@ SHARED_SETTINGS = ("n_steps", "batch_size", "validate_every", "n_validation_batc
 class Record:
     """One line of a model's history: what a validation saw."""
 
+    model: int  # position among the models trained together, whose seeds may be equal
     seed: int
     step: int  # of the weights; no longer counts up after a divergence
     loss: float  # mean smoothed inertia of a task since the last validation
@@ -113,7 +114,7 @@ class Trainer:
         self._stop_models(metric.isfinite())
         columns = (self.last_step, total / self.training.validate_every, metric, rate, ~self.active)
         rows = zip(*(column.tolist() for column in columns), strict=True)
-        return [Record(recipe.training.seed, *row) for recipe, row in zip(self.recipes, rows, strict=True)]
+        return [Record(i, self.recipes[i].training.seed, *row) for i, row in enumerate(rows)]
 
     def validate(self) -> Tensor:
         """Eq. 20 of every model on its own fixed validation tasks: (S,)."""
