@@ -141,6 +141,8 @@ def generic(draw):
     weights = draw(st.sampled_from([None, r.randint(1, 4, n_samples).astype(float)]))
     problem = Problem(X, weights, X[r.permutation(n_samples)[:n_clusters]])
     assume(not is_ever_empty(problem))
+    # Centers that are means at the start end the fit at once if their sums are not rounded, else one later.
+    assume(abs(oracle.lloyd(X, problem.init, 1, weights)[0][1] - problem.init).max() > 1e-9)
     assume(smallest_gap(X, problem.init, weights, 30) > 1e-9 * squared_scale(X))
     return problem
 
