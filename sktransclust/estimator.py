@@ -7,7 +7,6 @@ code is known to use are kept.
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -438,12 +437,6 @@ class TransformerKMeans(
         core = fit_core(X, None, torch.device("cpu"), "streamed", self.embedding, n_clusters)
         draw = initializer(init, core, X, n_clusters, sample_weight, random_state)
         return core.samples.reference_frame.to_data(draw()).astype(X.dtype)
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
-        if not isinstance(self.weights, str):  # a pickle loads where there is no GPU
-            state = {**state, "weights": copy.deepcopy(self.weights).cpu()}
-        return state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -76,7 +76,6 @@ SHAPES = {
 # These see sparse data only, which a learned network refuses.
 REFUSED = {"check_estimator_sparse_array", "check_estimator_sparse_matrix", "check_estimator_sparse_tag"}
 EXPECTED_TO_FAIL = {
-    "check_estimators_overwrite_params": "joblib's hashes of a tensor and of its copy differ",
     "check_sample_weight_equivalence_on_dense_data": "the random draws of the initial centers differ",
     "check_sample_weight_equivalence_on_sparse_data": "sparse data are refused",
 }

@@ -1,6 +1,7 @@
 import copy
 import pickle
 
+import joblib
 import pytest
 import torch
 
@@ -104,10 +105,18 @@ def test_learned_network_runs_and_learns_in_either_precision(rng, task, embeddin
 
 @pytest.mark.parametrize("copy_of", [copy.deepcopy, lambda network: pickle.loads(pickle.dumps(network))])
 def test_copies_and_pickles_compute_the_same(rng, task, copy_of):
-    network = LloydTransformer(LloydConfig(2, 5), generator=rng)
+    network = LloydTransformer(LloydConfig(2, 5), generator=rng).eval()
+    network.assign["key"].requires_grad_(False)
     twin = copy_of(network)
     assert twin.config == network.config
     assert torch.equal(twin.step(*task), network.step(*task))
+    assert not twin.training
+    frozen = {name for name, weight in twin.named_parameters() if not weight.requires_grad}
+    assert frozen == {"assign.key"}
+    assert joblib.hash(twin) == joblib.hash(network)
+    with torch.no_grad():
+        twin.assign["query"][0, 0] += 1
+    assert joblib.hash(twin) != joblib.hash(network)
 
 
 def test_state_dict_moves_the_exact_weights_into_a_random_network(task):

@@ -1,8 +1,10 @@
 """The network as a module: parameters, tokens in, layers, tokens out."""
 
-from collections.abc import Mapping
-from typing import NamedTuple, Self
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Self
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -168,6 +170,18 @@ class LloydTransformer(nn.Module):
         """Labels (..., n) that the sample tokens of an output carry in their codes."""
         return decode_labels(sample_tokens, self.config)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle arrays: they load where there is no GPU, and equal networks have equal hashes in joblib."""
+        arrays = {name: weight.detach().cpu().numpy() for name, weight in self.named_parameters()}
+        frozen = [name for name, weight in self.named_parameters() if not weight.requires_grad]
+        return _unpickle, (type(self), self.config, arrays, frozen, self.training)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Copy on the same device."""
+        memo[id(self)] = other = type(self).__new__(type(self))
+        other.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return other
+
     def _check_shapes(self, samples: Tensor, centers: Tensor, sample_weight: Tensor | None) -> None:
         config = self.config
         if samples.dim() < 2 or samples.shape[-1] != config.n_features:
@@ -181,6 +195,19 @@ class LloydTransformer(nn.Module):
             raise ValueError(
                 f"`sample_weight` should be of shape {_shape(samples)[:-1]}, got {_shape(sample_weight)}"
             )
+
+
+def _unpickle(
+    cls: type[LloydTransformer],
+    config: LloydConfig,
+    arrays: Mapping[str, np.ndarray],
+    frozen: Sequence[str],
+    training: bool,
+) -> LloydTransformer:
+    network = cls(config, {name: torch.tensor(array) for name, array in arrays.items()}).train(training)
+    for name in frozen:
+        network.get_parameter(name).requires_grad_(False)
+    return network
 
 
 def _shape(tensor: Tensor) -> tuple[int, ...]:
