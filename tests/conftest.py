@@ -1,7 +1,15 @@
 """Options, markers and the few fixtures that several modules share."""
 
+import os
+
 import hypothesis
 import pytest
+
+# The processes that run tests side by side share the cores.
+N_CORES = os.cpu_count() or 1
+os.environ.setdefault(
+    "OMP_NUM_THREADS", str(max(1, N_CORES // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))))
+)
 
 # The same examples every time; by hand, `pytest --hypothesis-profile slow tests/test_properties.py`.
 # How fast the machine is decides nothing.
@@ -9,6 +17,10 @@ any_speed = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.
 hypothesis.settings.register_profile("ci", derandomize=True, max_examples=25, **any_speed)
 hypothesis.settings.register_profile("slow", max_examples=5000, **any_speed)
 hypothesis.settings.load_profile("ci")
+
+
+def pytest_xdist_auto_num_workers():
+    return min(N_CORES, 8)  # each imports PyTorch
 
 
 def pytest_addoption(parser):
