@@ -54,3 +54,8 @@ def test_a_squared_length_overflows_only_where_it_is_too_large():
     assert frame.squared_to_data(2.0**-600) == 2.0**600
     assert frame.squared_to_data(1.0) == np.inf
     assert frame.squared_to_data(0.0) == 0.0
+
+
+def test_points_too_far_away_to_square_are_moved_to_where_they_can_be():
+    frame = Frame(np.array([16.0]), -1020)
+    assert (frame.to_local(np.array([[0.0], [16.0], [1e300]])) == [[-(2.0**500)], [0.0], [2.0**500]]).all()

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose, assert_array_equal
@@ -163,6 +163,7 @@ def exact_squared_distances(X, centers):
 
 @ways
 @given(problem=wild(), layout=st.sampled_from(list(LAYOUTS)), max_iter=st.sampled_from([1, 2, 300]))
+@example(problem=Problem(np.array([[16.0, 5e-324]]), None, np.zeros((1, 2))), layout="C", max_iter=1)
 def test_labels_are_the_nearest_centers(backend, weights, problem, layout, max_iter):
     data = storage(problem.X, layout, backend, weights)
     m = problem.fit(backend, weights, data, max_iter=max_iter, tol=0)

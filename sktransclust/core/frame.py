@@ -10,6 +10,9 @@ import numpy as np
 # Squares of coordinates inside these powers of two neither overflow nor lose small ones.
 _SAFE_EXPONENTS = {np.dtype(np.float32): (-40, 40), np.dtype(np.float64): (-340, 340)}
 
+# Given centers may lie at any distance from the data; farther ones are put here, so that squares are finite.
+_FARTHEST = 2.0**500
+
 
 @dataclass(frozen=True)
 class Frame:
@@ -27,11 +30,14 @@ class Frame:
     exponent: int = 0
 
     def to_local(self, points: np.ndarray) -> np.ndarray:
-        """Map points of shape (m, n_features) into the frame, in float64."""
+        """Map points of shape (m, n_features) into the frame, in float64, no farther than 2**500."""
         local = points.astype(np.float64)
         if self.shift is not None:
             local -= self.shift
-        return np.ldexp(local, -self.exponent) if self.exponent else local
+        if self.exponent:
+            with np.errstate(over="ignore"):
+                local = np.ldexp(local, -self.exponent)
+        return np.clip(local, -_FARTHEST, _FARTHEST, out=local)
 
     def to_data(self, points: np.ndarray) -> np.ndarray:
         """Map local points of shape (m, n_features) back to the data's coordinates, in float64."""
