@@ -57,19 +57,6 @@ def test_attention_matrices_move_the_centers_as_kmeans_does(tmp_path):
     assert matplotlib.image.imread(tmp_path / "attention_steps.png").shape == (640, 690, 4)
 
 
-def test_speed_script_prints_the_geometric_mean_of_its_ratios(tmp_path):
-    printed = run_example("compare_speed.py", tmp_path, "--shrink", "100", "--repeat", "1", "--max-iter", "3")
-
-    cells = re.findall(
-        r"^ *(\d+) +(\d+) +(\d+) +\w+ +\w+ +([\d.]+) +([\d.]+) +([\d.]+)$", printed, flags=re.MULTILINE
-    )
-    sizes = [tuple(map(int, cell[:3])) for cell in cells]
-    assert sizes == [(2733, 3, 64), (1000, 16, 64), (1000, 64, 256), (10000, 16, 8), (18, 64, 10)]
-    ratios = [float(ours) / float(reference) for *_, ours, reference, _ in cells]
-    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-    assert math.isclose(number_after("geometric mean of the ratios:", printed), mean, rel_tol=0.02)
-
-
 def test_learned_steps_leave_the_start_where_lloyd_is_stuck(tmp_path):
     printed = run_example("plot_escape.py", tmp_path, "--starts", "10")
 

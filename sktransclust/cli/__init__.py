@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from .bench import add_bench
 from .info import add_info
 from .train import add_train
 
@@ -34,4 +35,5 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     add_train(commands)
     add_info(commands)
+    add_bench(commands)
     return parser
