@@ -1,6 +1,6 @@
 """A trained network as one safetensors file, and the files that come with the package.
 
-Tensors: the twelve projections. Metadata: one JSON object, the fields of `CheckpointInfo`. Nothing is ever
+Tensors: the weights. Metadata: one JSON object, the fields of `CheckpointInfo`. Nothing is ever
 unpickled.
 """
 
@@ -21,7 +21,7 @@ from torch import Tensor
 
 from . import __version__
 from ._configs import config_from_mapping, config_to_mapping
-from .model.config import PROJECTION_NAMES, LloydConfig
+from .model.config import LloydConfig
 from .model.transformer import LloydTransformer
 
 FORMAT_VERSION = 1
@@ -104,7 +104,8 @@ def load_checkpoint(source: str | os.PathLike[str], shape: tuple[int, int] | Non
         A bundled name such as ``"binary-l2-d4-k6"``, a family such as ``"binary-l2"`` together with `shape`,
         or the path of a ``.safetensors`` file.
     shape : tuple of (n_features, n_clusters), optional
-        Which model of the family. A checkpoint of another shape is refused.
+        Which model of the family. A checkpoint of another shape is refused; one with scalar projections
+        is for any.
 
     Returns
     -------
@@ -119,7 +120,7 @@ def load_checkpoint(source: str | os.PathLike[str], shape: tuple[int, int] | Non
     path = _find(source, shape)
     content = _read(path)
     config = _parse_info(content, path, str(source)).model
-    if shape is not None and shape != (config.n_features, config.n_clusters):
+    if shape is not None and config.projection == "dense" and shape != (config.n_features, config.n_clusters):
         raise CheckpointError(
             f"{path} is for (n_features, n_clusters) = {(config.n_features, config.n_clusters)}, got {shape}."
         )
@@ -247,15 +248,15 @@ def _metadata(content: bytes, path: Path) -> dict[str, Any]:
 
 def _check_tensors(tensors: Mapping[str, Tensor], config: LloydConfig, path: Path) -> None:
     """Refuse tensors that are missing, unknown, of another shape or dtype, or not finite."""
-    for name in sorted(set(tensors) ^ set(PROJECTION_NAMES)):
+    expected = config.parameter_shapes()
+    for name in sorted(set(tensors) ^ set(expected)):
         raise CheckpointError(
             f"{path} {'has an unknown' if name in tensors else 'lacks the'} tensor {name!r}."
         )
-    expected = (config.token_width, config.token_width)
     for name, tensor in tensors.items():
-        if tuple(tensor.shape) != expected:
+        if tuple(tensor.shape) != expected[name]:
             raise CheckpointError(
-                f"{path}: tensor {name!r} should have shape {expected}, got {tuple(tensor.shape)}."
+                f"{path}: tensor {name!r} should have shape {expected[name]}, got {tuple(tensor.shape)}."
             )
         if tensor.dtype not in (torch.float32, torch.float64):
             raise CheckpointError(

@@ -1,12 +1,15 @@
 """What a network is, apart from its weights: one frozen dataclass that a checkpoint can store as JSON."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 EMBEDDINGS = ("binary", "onehot", "none")
+FEATURES = ("mass", "error", "gap")
 ATTENTIONS = ("assign", "erase_samples", "update", "erase_centers")  # A1 to A4, in the order of Eq. 4
 PROJECTIONS = ("query", "key", "value")
 PROJECTION_NAMES = tuple(f"{attention}.{part}" for attention in ATTENTIONS for part in PROJECTIONS)
+#: Where a scalar network has a weight for each feature of a center.
+FEATURE_WEIGHTS = ("assign.bias", "update.gain", "erase_centers.bias", "erase_centers.gain")
 
 
 @dataclass(frozen=True)
@@ -31,9 +34,20 @@ class LloydConfig:
     update_map: str = "softmax"  # A3: "softmax" or "hardmax"
     inverse_temperature: float = 1.0  # gamma of Eq. 3, for softmax; the other maps are its limit at infinity
     keep_bias: float | None = None  # eta: hardmax update's keys include the centers, with scores less by eta
+    projection: str = (
+        "dense"  # "dense": e x e matrices; "scalar": s P_D + t P_E, for any d and k (both are 0)
+    )
+    features: tuple[str, ...] = ()  # of centers, for scalar projections: "mass", "error", "gap"
 
     def __post_init__(self) -> None:
         """Refuse what no network can be."""
+        object.__setattr__(self, "features", tuple(self.features))  # JSON has lists
+        _check_choice("projection", self.projection, ("dense", "scalar"))
+        if self.projection == "scalar":
+            self._check_scalar()
+            return
+        if self.features:
+            raise ValueError(f"`features` should be empty with projection='dense', got {self.features!r}")
         for name in ("n_features", "n_clusters", "n_layers"):
             _check_positive_int(name, getattr(self, name))
         _check_choice("embedding", self.embedding, EMBEDDINGS)
@@ -55,6 +69,31 @@ class LloydConfig:
             raise ValueError(
                 f"`keep_bias` should be None with update_map={self.update_map!r}, got {keep_bias!r}"
             )
+
+    def _check_scalar(self) -> None:
+        """Refuse what is not one layer of softmax attentions, with one-hot codes, for any problem."""
+        fixed = LloydConfig(1, 1, embedding="onehot")
+        for name in ("n_features", "n_clusters"):
+            if getattr(self, name) != 0:
+                raise ValueError(
+                    f"`{name}` should be 0, for any number, with projection='scalar', "
+                    f"got {getattr(self, name)!r}"
+                )
+        for field in fields(self):
+            value, only = getattr(self, field.name), getattr(fixed, field.name)
+            if field.name not in ("n_features", "n_clusters", "projection", "features") and value != only:
+                raise ValueError(f"`{field.name}` should be {only!r} with projection='scalar', got {value!r}")
+        for name in self.features:
+            _check_choice("features", name, FEATURES)
+
+    def parameter_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shape of every weight by its name: "assign.query" and so on."""
+        if self.projection == "dense":
+            return dict.fromkeys(PROJECTION_NAMES, (self.token_width, self.token_width))
+        shapes: dict[str, tuple[int, ...]] = {
+            name: (2,) for name in PROJECTION_NAMES if not name.startswith("erase_samples")
+        }
+        return shapes | dict.fromkeys(FEATURE_WEIGHTS, (len(self.features),))
 
     @property
     def code_width(self) -> int:

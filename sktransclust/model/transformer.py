@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from .block import LayerAttention, lloyd_layer
-from .config import ATTENTIONS, PROJECTION_NAMES, PROJECTIONS, LloydConfig
+from .config import PROJECTION_NAMES, LloydConfig
 from .embedding import decode_labels, embed_centers, embed_samples
 from .lloyd_weights import exact_config, lloyd_projections
+from .scalar import scalar_layer, scalar_start
 
 
 class LloydOutput(NamedTuple):
@@ -27,8 +28,11 @@ def random_projections(
 ) -> dict[str, Tensor]:
     """Draw the twelve projections from U(-1/sqrt(e), 1/sqrt(e)), as ``nn.Linear(e, e, bias=False)`` does.
 
-    The paper does not state its initialisation. Drawn on the generator's device, or on the CPU.
+    The paper does not state its initialisation. Drawn on the generator's device, or on the CPU. The weights
+    of a scalar network are not drawn: they are those of a softened Lloyd iteration.
     """
+    if config.projection == "scalar":
+        return scalar_start(config, dtype)
     e = config.token_width
     device = "cpu" if generator is None else generator.device
     return {
@@ -40,7 +44,8 @@ def random_projections(
 class LloydTransformer(nn.Module):
     """Transformer whose layer moves cluster centers: exactly as Lloyd's iteration, or as training taught it.
 
-    One head, no bias, no mask, no layer norm, no feed-forward (Def. 2.2, 2.3). All layers share them.
+    One head, no bias, no mask, no layer norm, no feed-forward (Def. 2.2, 2.3). All layers share them. With
+    scalar projections one network serves any number of features and clusters; see ``scalar.py``.
 
     Parameters
     ----------
@@ -59,7 +64,8 @@ class LloydTransformer(nn.Module):
         As given.
     assign, erase_samples, update, erase_centers : nn.ParameterDict
         The "query", "key" and "value" projections of the four attentions, of shape (token_width,
-        token_width).
+        token_width). Scalar ones have shape (2,): on the coordinates, on the code. Those of erase_samples
+        are then left out, and weights of the centers' features join: see ``LloydConfig.parameter_shapes``.
 
     Examples
     --------
@@ -82,9 +88,12 @@ class LloydTransformer(nn.Module):
         self.config = config
         if projections is None:
             projections = random_projections(config, generator, dtype)
-        for name in ATTENTIONS:
-            matrices = {key: projections[f"{name}.{key}"].detach().clone() for key in PROJECTIONS}
-            self.add_module(name, nn.ParameterDict(matrices))
+        groups: dict[str, dict[str, Tensor]] = {}
+        for name in config.parameter_shapes():
+            attention, part = name.split(".")
+            groups.setdefault(attention, {})[part] = projections[name].detach().clone()
+        for attention, weights in groups.items():
+            self.add_module(attention, nn.ParameterDict(weights))
 
     @classmethod
     def exact(
@@ -137,6 +146,8 @@ class LloydTransformer(nn.Module):
         ValueError
             If the shapes do not belong to this network or to each other.
         """
+        if self.config.projection == "scalar":
+            raise ValueError("A network with projection='scalar' builds no tokens to return: use `step`.")
         self._check_shapes(samples, centers, sample_weight)
         x, c = embed_samples(samples, self.config), embed_centers(centers, self.config)
         projections = dict(self.named_parameters())
@@ -162,6 +173,8 @@ class LloydTransformer(nn.Module):
             The coordinates of C+.
         """
         self._check_shapes(samples, centers, sample_weight)
+        if self.config.projection == "scalar":
+            return scalar_layer(samples, centers, dict(self.named_parameters()), self.config, sample_weight)
         x, c = embed_samples(samples, self.config), embed_centers(centers, self.config)
         _, c = lloyd_layer(x, c, dict(self.named_parameters()), self.config, sample_weight)
         return c[..., : self.config.n_features]
@@ -183,12 +196,12 @@ class LloydTransformer(nn.Module):
         return other
 
     def _check_shapes(self, samples: Tensor, centers: Tensor, sample_weight: Tensor | None) -> None:
-        config = self.config
-        if samples.dim() < 2 or samples.shape[-1] != config.n_features:
-            raise ValueError(
-                f"`samples` should be of shape (..., n, {config.n_features}), got {_shape(samples)}"
-            )
-        expected = (*samples.shape[:-2], config.n_clusters, config.n_features)
+        n_features, n_clusters = self.config.n_features, self.config.n_clusters
+        if self.config.projection == "scalar" and min(samples.dim(), centers.dim()) >= 2:
+            n_features, n_clusters = samples.shape[-1], centers.shape[-2]
+        if samples.dim() < 2 or samples.shape[-1] != n_features:
+            raise ValueError(f"`samples` should be of shape (..., n, {n_features}), got {_shape(samples)}")
+        expected = (*samples.shape[:-2], n_clusters, n_features)
         if centers.shape != expected:
             raise ValueError(f"`centers` should be of shape {expected}, got {_shape(centers)}")
         if sample_weight is not None and sample_weight.shape != samples.shape[:-1]:
