@@ -179,6 +179,10 @@ def test_labels_are_the_nearest_centers(backend, weights, problem, layout, max_i
 
 @ways
 @given(problem=wild(), layout=st.sampled_from(list(LAYOUTS)))
+@example(
+    problem=Problem(np.array([[3.3e99], [0.0], [2.4e257]]), np.array([0.0, 1.0, 0.0]), np.zeros((1, 1))),
+    layout="C",
+)
 def test_labels_are_those_of_predict_for_all_rows_and_for_each_alone(backend, weights, problem, layout):
     data = storage(problem.X, layout, backend, weights)
     m = problem.fit(backend, weights, data)

@@ -139,10 +139,22 @@ class DenseTile:
         Each from its own row and point alone, by direct differences: the same bits in any tile.
         """
         values = self._reference
-        largest = torch.maximum(values.abs().max(), points.abs().max())
-        exponent = safe_exponent(largest.cpu().numpy(), np.dtype(np.float64))
-        if exponent:
-            power = torch.tensor(-exponent)
-            values, points = torch.ldexp(values, power), torch.ldexp(points, power)
-        distances = torch.cdist(values, points, compute_mode="donot_use_mm_for_euclid_dist")
-        return torch.ldexp(distances, torch.tensor(exponent)) if exponent else distances
+        sizes = torch.maximum(values.abs().amax(1), points.abs().max()).cpu().numpy()
+        if not (_exponent(sizes.min()) or _exponent(sizes.max())):
+            return _plain_distances(values, points)
+        exponents = np.array(list(map(_exponent, sizes)))
+        distances = torch.empty(len(values), len(points), dtype=torch.float64, device=values.device)
+        for exponent in np.unique(exponents):
+            rows = torch.from_numpy(np.flatnonzero(exponents == exponent)).to(values.device)
+            power = torch.tensor(int(exponent))
+            scaled = _plain_distances(torch.ldexp(values[rows], -power), torch.ldexp(points, -power))
+            distances[rows] = torch.ldexp(scaled, power)
+        return distances
+
+
+def _plain_distances(values: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
+    return torch.cdist(values, points, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+def _exponent(size: float) -> int:
+    return safe_exponent(np.asarray(size), np.dtype(np.float64))
