@@ -212,10 +212,10 @@ def _parse_info(content: bytes, path: Path, name: str) -> CheckpointInfo:
     """Check and return the metadata in a file's header."""
     about = _metadata(content, path)
     version = about.get("format_version")
-    while version in UPGRADES:
+    while _is_number(version, (int,)) and version in UPGRADES:
         about = UPGRADES[version](about)
         version = about["format_version"]
-    if version != FORMAT_VERSION:
+    if not _is_number(version, (int,)) or version != FORMAT_VERSION:
         raise CheckpointError(
             f"{path} has format version {version!r}; this package ({__version__}) reads {FORMAT_VERSION}."
         )
@@ -228,7 +228,38 @@ def _parse_info(content: bytes, path: Path, name: str) -> CheckpointInfo:
     except ValueError as error:
         raise CheckpointError(f"{path}: {error}") from error
     known = {field: about[field] for field in _FIELDS if field not in ("format_version", "model")}
+    for field, value in known.items():
+        is_right, words = _KINDS[field]
+        if not is_right(value):
+            raise CheckpointError(f"{path}: its field {field!r} should be {words}, got {value!r:.100}.")
     return CheckpointInfo(name=name, model=model, **known)
+
+
+def _is_number(value: Any, kinds: tuple[type, ...] = (int, float)) -> bool:
+    return isinstance(value, kinds) and not isinstance(value, bool)
+
+
+def _is_section(value: Any) -> bool:
+    """Tell whether a value is a section of a recipe: numbers, strings, booleans or lists of these by name."""
+    if not isinstance(value, dict):
+        return False
+    entries = [entry for part in value.values() for entry in (part if isinstance(part, list) else [part])]
+    return all(isinstance(entry, (bool, int, float, str, type(None))) for entry in entries)
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
+
+
+# Field -> whether a value read from JSON is of its type, and what that is called.
+_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "training": (lambda value: value is None or _is_section(value), "a section of a recipe or null"),
+    "tasks": (lambda value: value is None or _is_section(value), "a section of a recipe or null"),
+    "seed": (lambda value: value is None or _is_number(value, (int,)), "an integer or null"),
+    "step": (lambda value: _is_number(value, (int,)) and value >= 0, "an integer >= 0"),
+    "validation": (lambda value: value is None or _is_number(value), "a number or null"),
+    "versions": (_is_texts, "an object of strings"),
+}
 
 
 def _metadata(content: bytes, path: Path) -> dict[str, Any]:

@@ -121,6 +121,34 @@ def test_a_file_that_is_not_what_it_should_be_is_refused_by_name(path, change, m
         load_checkpoint(path)
 
 
+SECTION = [3, "text", [], {"a": {}}, {"a": [[1]]}, {"a": [{}]}]
+WRONG_TYPES = {
+    "format_version": [True, 1.0, "1", [], {}, [1]],
+    "training": SECTION,
+    "tasks": SECTION,
+    "seed": [True, 1.5, "3", [], {}],
+    "step": [None, True, 1.0, -1, "3", [], {}],
+    "validation": [True, "0.5", [], {}],
+    "versions": [None, 1, "1.0", [], {"torch": 2}, {"torch": None}, {"torch": ["2"]}],
+}
+
+
+@pytest.mark.parametrize("field", WRONG_TYPES)
+@pytest.mark.parametrize("load", [load_checkpoint, checkpoint_info])
+def test_a_field_of_another_type_is_refused_by_name(path, field, load):
+    for value in WRONG_TYPES[field]:
+        rewrite(path, about={field: value})
+        with pytest.raises(CheckpointError, match=f"model.safetensors.*{field.replace('_', '.')}"):
+            load(path)
+
+
+def test_fields_may_be_missing_knowledge(path):
+    unknown = {"training": None, "tasks": None, "seed": None, "validation": None, "versions": {}}
+    rewrite(path, about=unknown)
+    info = checkpoint_info(path)
+    assert {field: getattr(info, field) for field in unknown} == unknown
+
+
 class Bomb:
     def __reduce__(self):
         return pytest.fail, ("a checkpoint was unpickled",)
