@@ -139,8 +139,9 @@ def _paths(network: LloydTransformer, core: StreamedCore, drawn: np.ndarray, n_s
     network = copy.deepcopy(network).to(samples.device)
     dtype = next(network.parameters()).dtype
     in_cube = ((points - low) / scale).to(dtype).expand(len(drawn), -1, -1)  # (B, n, d)
-    if weight is not None:
-        weight = weight.to(dtype).expand(len(drawn), -1)
+    if weight is not None:  # a common factor changes nothing, but lets the network's dtype hold them
+        factor = 2.0 ** -math.frexp(float(weight.max()))[1]
+        weight = (weight * factor).to(dtype).expand(len(drawn), -1)
     path = [torch.as_tensor(drawn).to(samples.device)]
     with torch.no_grad():
         for _ in range(n_steps):

@@ -75,12 +75,11 @@ class Progress:
     strict: bool
     shift: float
 
-    def describe(self, in_data_units: Callable[[float], float], tol: float) -> str:
-        """Say it in the words of KMeans; `tol` is in the unit of the data, squared."""
-        text = f"Iteration {self.iteration}, inertia {in_data_units(self.inertia)}."
+    def describe(self, inertia: float, shift: float, tol: float) -> str:
+        """Say it in the words of KMeans, with numbers in the unit of the data, squared."""
+        text = f"Iteration {self.iteration}, inertia {inertia}."
         if self.strict:
             return f"{text}\nConverged at iteration {self.iteration}: strict convergence."
-        shift = in_data_units(self.shift)
         if shift <= tol:
             text += f"\nConverged at iteration {self.iteration}: center shift {shift} within tolerance {tol}."
         return text

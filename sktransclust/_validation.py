@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,7 +20,16 @@ from sklearn.utils.validation import (
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["PARAMETER_CONSTRAINTS", "check_centers", "check_data", "check_weights", "fit_context", "is_array"]
+__all__ = [
+    "PARAMETER_CONSTRAINTS",
+    "Weights",
+    "check_centers",
+    "check_data",
+    "check_weights",
+    "features_of",
+    "fit_context",
+    "is_array",
+]
 
 PARAMETER_CONSTRAINTS: dict[str, list[Any]] = {
     "n_clusters": [Interval(Integral, 1, None, closed="left")],
@@ -42,6 +51,8 @@ PARAMETER_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 is_array = _is_arraylike_not_scalar
+FEATURE_ATTRIBUTES = ("n_features_in_", "feature_names_in_")
+_SAFE_EXPONENT = 256  # so much may the weights add to the squares of coordinates in their frame
 
 
 def check_data(
@@ -110,12 +121,20 @@ def _stand_in(X: torch.Tensor) -> np.ndarray:
     return np.broadcast_to(np.float64(value), tuple(X.shape))
 
 
-def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
-    """Validate sample weights.
+def features_of(estimator: Any) -> dict[str, Any]:
+    """Return the attributes that `check_data` has set on an estimator."""
+    return {name: vars(estimator)[name] for name in FEATURE_ATTRIBUTES if name in vars(estimator)}
 
-    Returns
-    -------
-    sample_weight : ndarray of shape (n_samples,), float64, or None if they are None
+
+class Weights(NamedTuple):
+    """Sample weights, divided by a power of two where their sums would leave the range of floats."""
+
+    values: np.ndarray | None  # (n_samples,), float64; None for weights of 1
+    exponent: int  # the weights are `values` times 2**exponent
+
+
+def check_weights(sample_weight: Any, X: Any) -> Weights:
+    """Validate sample weights.
 
     Raises
     ------
@@ -123,7 +142,7 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
         If they are not one finite number >= 0 a sample, or all are 0.
     """
     if sample_weight is None:
-        return None
+        return Weights(None, 0)
     if _is_tensor(sample_weight):
         sample_weight = sample_weight.detach().cpu().double().numpy()
     like = X if isinstance(X, np.ndarray) or sp.issparse(X) else np.broadcast_to(0.0, tuple(X.shape))
@@ -132,7 +151,14 @@ def check_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
         raise ValueError(f"`sample_weight` should have no negative entries, got {weights.min()}.")
     if weights.max() == 0:
         raise ValueError("Sample weights must contain at least one non-zero number.")
-    return weights
+    exponent = int(np.frexp(weights.max())[1])
+    if abs(exponent) <= _SAFE_EXPONENT:
+        return Weights(weights, 0)
+    exponent -= _SAFE_EXPONENT
+    scaled = np.ldexp(weights, -exponent)
+    # Beside the largest, such weights count for nothing; alone in a cluster they need their digits.
+    scaled[weights > 0] = np.maximum(scaled[weights > 0], 2.0**-700)
+    return Weights(scaled, exponent)
 
 
 def check_centers(centers: Any, dtype: np.dtype, n_clusters: int, n_features: int) -> np.ndarray:

@@ -7,6 +7,7 @@ code is known to use are kept.
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -19,18 +20,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ._callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from ._validation import (
-    PARAMETER_CONSTRAINTS,
-    check_data,
-    check_weights,
-    fit_context,
-    is_array,
-)
+from ._validation import PARAMETER_CONSTRAINTS, check_data, check_weights, features_of, fit_context, is_array
 
 if TYPE_CHECKING:
     import torch
 
     from ._lloyd import Progress, Run
+    from ._validation import Weights
     from .core.streamed import StreamedCore
     from .model import LloydTransformer
 
@@ -131,6 +127,8 @@ class TransformerKMeans(
     """
 
     _parameter_constraints = PARAMETER_CONSTRAINTS
+    cluster_centers_: np.ndarray
+    labels_: np.ndarray
 
     def __init__(
         self,
@@ -199,13 +197,14 @@ class TransformerKMeans(
         from .initialization import initializer
 
         device = resolve_device(self.device)
-        X = check_data(self, X, reset=True, device=device)
+        checked = copy.copy(self)  # a fit that fails or is interrupted changes nothing that was fitted
+        X = check_data(checked, X, reset=True, device=device)
         self._check_problem(X)
-        sample_weight = check_weights(sample_weight, X)
+        weights = check_weights(sample_weight, X)
         network = resolve_network(self.weights, self.embedding, X, self.n_clusters)
         random_state = check_random_state(self.random_state)
-        core = fit_core(X, sample_weight, device, self.backend, self.embedding, self.n_clusters)
-        draw = initializer(self.init, core, X, self.n_clusters, sample_weight, random_state)
+        core = fit_core(X, weights.values, device, self.backend, self.embedding, self.n_clusters)
+        draw = initializer(self.init, core, X, self.n_clusters, weights.values, random_state)
         moments = core.moments()
         variance = moments.mean_variance(X.shape[0])
         self._tol = self.tol * core.samples.reference_frame.squared_to_data(variance) if self.tol else 0
@@ -215,7 +214,7 @@ class TransformerKMeans(
             start = task.subtask("start")
             if self.verbose:
                 print("Initialization complete")
-            tol, report = self.tol * variance, self._reporter(core, start)
+            tol, report = self.tol * variance, self._reporter(core, weights, start)
             run = lloyd(core, moments, centers, max_iter=self.max_iter, tol=tol, report=report)
             run.steps[:0] = history
             # Rounding alone can make the same clustering look better.
@@ -226,7 +225,7 @@ class TransformerKMeans(
             if start.end(partial(self._fitted, core, run.centers)):
                 break
         assert best is not None
-        self._store(best, core, X, sample_weight)
+        self._store(best, X, weights, features_of(checked))
         task.end(dict)
         return self
 
@@ -253,13 +252,14 @@ class TransformerKMeans(
             )
             self._algorithm = "lloyd"
 
-    def _reporter(self, core: StreamedCore, start: FitTask) -> Callable[[Progress], bool]:
+    def _reporter(self, core: StreamedCore, weights: Weights, start: FitTask) -> Callable[[Progress], bool]:
         """Return what is called after each iteration of a start; it returns whether to stop."""
         in_data_units = core.samples.reference_frame.squared_to_data
 
         def report(progress: Progress) -> bool:
             if self.verbose:
-                print(progress.describe(in_data_units, self._tol))
+                inertia = in_data_units(progress.inertia, weights.exponent)
+                print(progress.describe(inertia, in_data_units(progress.shift), self._tol))
             iteration = start.subtask("iteration", is_leaf=True)
             return iteration.end(partial(self._fitted, core, progress.centers))
 
@@ -270,16 +270,17 @@ class TransformerKMeans(
         centers = core.samples.reference_frame.to_data(centers).astype(core.samples.numpy_dtype)
         return {"cluster_centers_": centers, "_n_features_out": len(centers)}
 
-    def _store(self, run: Run, core: StreamedCore, X: Any, sample_weight: np.ndarray | None) -> None:
+    def _store(self, run: Run, X: Any, weights: Weights, features: dict[str, Any]) -> None:
         """Set the fitted attributes, all at once; labels and inertia are predict's for the stored centers."""
         import torch
 
-        fitted = self._fitted(core, run.centers)
-        query, centers = self._query(X, fitted["cluster_centers_"], sample_weight)
+        core = run.core
+        fitted = features | self._fitted(core, run.centers)
+        query, centers = self._query(X, fitted["cluster_centers_"], weights.values)
         labels = query.assign(centers)
-        inertia = query.samples.reference_frame.squared_to_data(query.inertia(centers, labels))
-        in_data_units = core.samples.reference_frame.squared_to_data
-        history = np.array([*map(in_data_units, run.steps), inertia])
+        squares, frame = query.inertia(centers, labels), core.samples.reference_frame
+        inertia = query.samples.reference_frame.squared_to_data(squares, weights.exponent)
+        history = [*(frame.squared_to_data(step, weights.exponent) for step in run.steps), inertia]
         n_distinct = len(torch.unique(labels))
         if n_distinct < self.n_clusters:
             warnings.warn(
@@ -289,11 +290,11 @@ class TransformerKMeans(
                 stacklevel=3,
             )
         self._n_threads = torch.get_num_threads()
-        self._n_features_out = fitted["_n_features_out"]
-        self.cluster_centers_ = fitted["cluster_centers_"]
-        self.labels_, self.inertia_, self.n_iter_ = labels.cpu().numpy(), inertia, run.n_iter
-        self.inertia_history_ = history
-        self.device_, self.backend_ = str(core.samples.device), core.name
+        fitted |= {"labels_": labels.cpu().numpy(), "inertia_": inertia, "n_iter_": run.n_iter}
+        fitted |= {"inertia_history_": np.array(history)}
+        fitted |= {"device_": str(core.samples.device), "backend_": core.name}
+        vars(self).pop("feature_names_in_", None)
+        vars(self).update(fitted)  # one step, which no interruption divides
 
     def _query(
         self, X: Any, centers: np.ndarray, sample_weight: np.ndarray | None = None
@@ -308,7 +309,7 @@ class TransformerKMeans(
     def _check_test_data(self, X: Any) -> Any:
         from ._device import resolve_device
 
-        check_is_fitted(self, "cluster_centers_")  # an interrupted fit leaves n_features_in_
+        check_is_fitted(self, "cluster_centers_")
         X = check_data(self, X, reset=False, device=resolve_device(self.device))
         n_features = self.cluster_centers_.shape[1]  # set by hand, perhaps
         if X.shape[1] != n_features:
@@ -414,9 +415,10 @@ class TransformerKMeans(
             the samples and weights of the fit.
         """
         X = self._check_test_data(X)
-        core, centers = self._query(X, self.cluster_centers_, check_weights(sample_weight, X))
+        weights = check_weights(sample_weight, X)
+        core, centers = self._query(X, self.cluster_centers_, weights.values)
         inertia = core.inertia(centers, core.assign(centers))
-        return -core.samples.reference_frame.squared_to_data(inertia)
+        return -core.samples.reference_frame.squared_to_data(inertia, weights.exponent)
 
     def _init_centroids(
         self,

@@ -3,11 +3,13 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
 from sktransclust import TransformerKMeans
 
@@ -117,6 +119,40 @@ def test_a_refit_on_data_of_another_width_and_type_forgets_the_first():
     assert again.n_features_in_ == 7
     assert again.cluster_centers_.dtype == np.float64
     assert_array_equal(again.cluster_centers_, alone.cluster_centers_)
+
+
+def interrupt(data, n_clusters, random_state):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("data", "parameters", "error"),
+    [
+        (np.ones((2, 7)), {}, ValueError),
+        (np.full((9, 7), np.nan), {}, ValueError),
+        (np.ones((9, 7)), {"init": interrupt}, KeyboardInterrupt),
+        (np.ones((9, 7)), {}, ConvergenceWarning),
+        (np.ones((9, 7)), {"weights": "no such network"}, ValueError),
+    ],
+    ids=["too few rows", "NaN", "interrupted", "a warning made an error", "bad weights"],
+)
+def test_a_refit_that_fails_leaves_what_the_first_fit_found(data, parameters, error):
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    m = TransformerKMeans(3, random_state=0).fit(frame)
+    before = {name: value for name, value in vars(m).items() if name.endswith("_")}
+    answers = m.predict(frame), m.transform(frame), m.score(frame)
+    with pytest.raises(error):
+        m.set_params(**parameters).fit(data)
+    assert {name: value for name, value in vars(m).items() if name.endswith("_")} == before
+    for answer, expected in zip((m.predict(frame), m.transform(frame), m.score(frame)), answers, strict=True):
+        assert_array_equal(answer, expected)
+
+
+def test_a_first_fit_that_fails_leaves_nothing():
+    m = TransformerKMeans(3, init=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        m.fit(X)
+    assert not [name for name in vars(m) if name.endswith("_")]
 
 
 def test_predict_transform_and_score_change_nothing_of_the_estimator():

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sktransclust import TransformerKMeans
 
 from .cases import gaussians
+from .test_estimator_learned import untrained
 
 X = gaussians(seed=1, n_samples=240, n_features=3, std=3.0)
 INIT = X[:6]
@@ -98,7 +99,7 @@ def test_a_weight_of_zero_is_the_row_gone(backend, storage, far):
     assert_allclose(with_zeros.inertia_, without.inertia_, rtol=1e-10)
 
 
-@pytest.mark.parametrize("factor", [10.0, 2.0**300, 2.0**-300])
+@pytest.mark.parametrize("factor", [10.0, 2.0**300, 2.0**-300, 2.0**1020, 2.0**-1000])
 @pytest.mark.parametrize("far", [0.0, 100.0], ids=["no empty cluster", "empty clusters"])
 def test_a_common_factor_of_all_weights_multiplies_the_inertia_alone(backend, factor, far):
     init = INIT + far * (np.arange(6) >= 4)[:, None]
@@ -107,6 +108,38 @@ def test_a_common_factor_of_all_weights_multiplies_the_inertia_alone(backend, fa
     assert_array_equal(one.labels_, other.labels_)
     assert_allclose(one.cluster_centers_, other.cluster_centers_, rtol=1e-10)
     assert_allclose(one.inertia_ * factor, other.inertia_, rtol=1e-10)
+
+
+@pytest.mark.parametrize("exponent", [-1000, -200, 200, 1020])
+def test_a_common_factor_of_all_weights_changes_no_learned_step(backend, exponent):
+    weights = np.random.RandomState(0).rand(len(X)) + 0.1
+    one, other = (
+        TransformerKMeans(6, init=INIT, n_init=1, backend=backend, weights=untrained(3, 6)).fit(
+            X, sample_weight=np.ldexp(weights, by)
+        )
+        for by in (0, exponent)
+    )
+    assert_array_equal(one.labels_, other.labels_)
+    assert_array_equal(one.cluster_centers_, other.cluster_centers_)
+    with np.errstate(over="ignore"):  # where the true inertia is beyond the largest float
+        assert_array_equal(np.ldexp(one.inertia_history_, exponent), other.inertia_history_)
+
+
+def test_large_weights_of_large_data_give_the_labels_of_plain_ones(backend):
+    plain = fit(X, np.ones(240), backend=backend)
+    large = fit(X * 2.0**330, np.full(240, 2.0**900), INIT * 2.0**330, backend=backend)
+    assert_array_equal(large.labels_, plain.labels_)
+    assert_array_equal(large.cluster_centers_ / 2.0**330, plain.cluster_centers_)
+    assert large.inertia_ == np.inf
+
+
+def test_rows_of_tiny_weight_are_not_rows_of_none(backend):
+    data, weights = X.copy(), np.full(240, 1e300)
+    data[:40] += 1e3
+    weights[:40] = 1e-300
+    m = fit(data, weights, data[[0, 50, 100]], backend=backend)
+    assert_array_equal(m.labels_[:40], np.zeros(40))
+    assert_allclose(m.cluster_centers_[0], data[:40].mean(axis=0), rtol=1e-12)
 
 
 def test_weights_of_one_are_no_weights(backend):

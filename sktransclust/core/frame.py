@@ -44,10 +44,10 @@ class Frame:
         data = np.ldexp(points, self.exponent) if self.exponent else points.copy()
         return data if self.shift is None else data + self.shift
 
-    def squared_to_data(self, value: float) -> float:
-        """Map a squared length back to the data's unit; infinite only where the true value is."""
+    def squared_to_data(self, value: float, exponent: int = 0) -> float:
+        """Map a squared length, times ``2**exponent``, to the data's unit; infinite only where that is."""
         try:
-            return math.ldexp(value, 2 * self.exponent)
+            return math.ldexp(value, 2 * self.exponent + exponent)
         except OverflowError:
             return math.inf
 
