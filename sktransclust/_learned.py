@@ -41,6 +41,8 @@ def resolve_network(weights: Any, embedding: str, X: Any, n_clusters: int) -> Ll
     network = weights
     if isinstance(weights, (str, os.PathLike)):
         network = _load(weights, n_features, n_clusters)
+    if not isinstance(network, LloydTransformer):
+        raise ValueError(f"`weights` should be a LloydTransformer, or name one, got {weights!r}.")
     config = network.config
     if (config.n_features, config.n_clusters) != (n_features, n_clusters):
         raise ValueError(

@@ -77,13 +77,11 @@ def check_data(
     """
     on_device = None
     if _is_tensor(X):
-        X = X.detach()
-        if X.dtype not in _torch_floats():
-            X = X.double()
-        if X.device == device and X.device.type == "cuda":
+        X = _plain_tensor(X)
+        if X.device == device and X.device.type == "cuda" and not X.is_complex():
             on_device, X = X, _stand_in(X)
         else:
-            X = X.cpu().numpy()
+            X = X.numpy(force=True)
     with np.errstate(over="ignore", invalid="ignore"):  # the sum by which finiteness is checked first
         X = validate_data(
             estimator,
@@ -106,15 +104,22 @@ def _is_tensor(X: Any) -> bool:
     return torch is not None and isinstance(X, torch.Tensor)
 
 
-def _torch_floats() -> tuple[Any, Any]:
+def _plain_tensor(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a detached tensor of float32 or float64, or a complex one, which NumPy's check refuses."""
     import torch
 
-    return torch.float32, torch.float64
+    if tensor.layout != torch.strided:
+        raise ValueError(f"A dense tensor or a SciPy sparse array was expected, got layout {tensor.layout}.")
+    plain = tensor.detach().resolve_neg()
+    kept = plain.is_complex() or plain.dtype in (torch.float32, torch.float64)
+    return plain if kept else plain.double()
 
 
 def _stand_in(X: torch.Tensor) -> np.ndarray:
     """Return an array of X's shape that fails validation exactly where X on its device would."""
-    total = float(X.sum(dtype=_torch_floats()[1])) if X.numel() else 0.0
+    import torch
+
+    total = float(X.sum(dtype=torch.float64)) if X.numel() else 0.0
     value = 0.0
     if not np.isfinite(total):
         value = np.nan if bool(X.isnan().any()) else (0.0 if bool(X.isfinite().all()) else np.inf)
@@ -144,7 +149,7 @@ def check_weights(sample_weight: Any, X: Any) -> Weights:
     if sample_weight is None:
         return Weights(None, 0)
     if _is_tensor(sample_weight):
-        sample_weight = sample_weight.detach().cpu().double().numpy()
+        sample_weight = _plain_tensor(sample_weight).numpy(force=True)
     like = X if isinstance(X, np.ndarray) or sp.issparse(X) else np.broadcast_to(0.0, tuple(X.shape))
     weights = _check_sample_weight(sample_weight, like, dtype=np.float64)
     if weights.min() < 0:
@@ -163,7 +168,10 @@ def check_weights(sample_weight: Any, X: Any) -> Weights:
 
 def check_centers(centers: Any, dtype: np.dtype, n_clusters: int, n_features: int) -> np.ndarray:
     """Validate initial centers of shape (n_clusters, n_features)."""
-    centers = check_array(centers, dtype=dtype)
+    if _is_tensor(centers):
+        centers = _plain_tensor(centers).numpy(force=True)
+    with np.errstate(over="ignore", invalid="ignore"):  # what the data's type cannot hold is refused
+        centers = check_array(centers, dtype=dtype)
     if centers.shape[0] != n_clusters:
         raise ValueError(
             f"The shape of the initial centers {centers.shape} does not "

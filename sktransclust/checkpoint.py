@@ -165,6 +165,8 @@ def _family(name: str) -> str:
 def _find(source: str | os.PathLike[str], shape: tuple[int, int] | None) -> Path:
     """Return the path of a bundled name, a family's member, or a file."""
     name = os.fspath(source)
+    if "\0" in name:
+        raise CheckpointError(f"No file can be called {name!r}.")
     if name.endswith(SUFFIX) or os.path.basename(name) != name or not isinstance(source, str):
         return Path(name)
     bundled = sorted(path.stem for path in _BUNDLED.glob(f"*{SUFFIX}"))
@@ -184,15 +186,16 @@ def _find(source: str | os.PathLike[str], shape: tuple[int, int] | None) -> Path
 
 def _read(path: Path) -> bytes:
     """Return the file's bytes after a look at its first ones."""
-    if path.is_dir():
-        raise CheckpointError(f"{path} is a directory, not a checkpoint file.")
     try:
+        if path.is_dir():
+            raise CheckpointError(f"{path} is a directory, not a checkpoint file.")
         with open(path, "rb") as file:
             start = file.read(9)
             _check_start(start, path)
             return start + file.read()
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise CheckpointError(f"{path} cannot be read: {reason}.") from error
 
 
 def _check_start(start: bytes, path: Path) -> None:

@@ -293,8 +293,8 @@ class TransformerKMeans(
         fitted |= {"labels_": labels.cpu().numpy(), "inertia_": inertia, "n_iter_": run.n_iter}
         fitted |= {"inertia_history_": np.array(history)}
         fitted |= {"device_": str(core.samples.device), "backend_": core.name}
-        vars(self).pop("feature_names_in_", None)
-        vars(self).update(fitted)  # one step, which no interruption divides
+        self.__dict__.pop("feature_names_in_", None)
+        self.__dict__.update(fitted)  # one step, which no interruption divides
 
     def _query(
         self, X: Any, centers: np.ndarray, sample_weight: np.ndarray | None = None

@@ -176,6 +176,52 @@ def test_tensors_of_every_type_give_the_result_of_their_values(backend, dtype):
     assert_array_equal(m.predict(data), expected.labels_)
 
 
+SPECIAL_TENSORS = {
+    "requires grad": lambda values: values.requires_grad_(),
+    "negative bit": lambda values: torch._neg_view(-values),
+    "parameter": torch.nn.Parameter,
+    "expanded": lambda values: values[:, :, None].expand(-1, -1, 2)[:, :, 0],
+}
+
+
+@pytest.mark.parametrize("kind", SPECIAL_TENSORS)
+def test_tensors_serve_as_data_weights_and_initial_centers(backend, kind):
+    tensor = {"data": X, "weights": np.linspace(1, 2, len(X))[:, None], "init": X[:5]}
+    tensor = {name: SPECIAL_TENSORS[kind](torch.tensor(values)) for name, values in tensor.items()}
+    expected = TransformerKMeans(5, init=X[:5], n_init=1).fit(X, sample_weight=np.linspace(1, 2, len(X)))
+    m = TransformerKMeans(5, init=tensor["init"], n_init=1, backend=backend)
+    m.fit(tensor["data"], sample_weight=tensor["weights"][:, 0])
+    assert_array_equal(m.labels_, expected.labels_)
+    assert_allclose(m.cluster_centers_, expected.cluster_centers_, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.int32])
+def test_initial_centers_and_weights_may_be_tensors_of_any_type(dtype):
+    init, weights = np.round(X[:5]), np.arange(len(X)) % 3
+    m = TransformerKMeans(5, init=torch.from_numpy(init).to(dtype), n_init=1)
+    m.fit(X, sample_weight=torch.from_numpy(weights).to(dtype))
+    expected = TransformerKMeans(5, init=init, n_init=1).fit(X, sample_weight=weights)
+    assert_array_equal(m.cluster_centers_, expected.cluster_centers_)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (torch.from_numpy(X).to(torch.complex64), "Complex data not supported"),
+        (torch.from_numpy(X).to_sparse(), "dense tensor or a SciPy sparse array"),
+    ],
+    ids=["complex", "sparse"],
+)
+def test_tensors_that_are_no_dense_real_numbers_are_refused(data, words):
+    with pytest.raises(ValueError, match=words):
+        fit(data)
+
+
+def test_initial_centers_beyond_the_type_of_the_data_are_refused():
+    with pytest.raises(ValueError, match="infinity or a value too large"):
+        TransformerKMeans(5, init=X[:5] * 1e100, n_init=1).fit(X.astype(np.float32))
+
+
 def test_a_column_of_text_is_refused():
     frame = pd.DataFrame(X, columns=list("abcd"))
     frame["b"] = "text"

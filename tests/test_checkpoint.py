@@ -196,6 +196,12 @@ def test_a_missing_file_is_named(tmp_path):
         load_checkpoint(str(tmp_path / "none.safetensors"))
 
 
+@pytest.mark.parametrize("name", ["a" * 5000, "a\0b", "a\udcffb\ud800"])
+def test_a_name_that_no_file_can_have_is_refused(name):
+    with pytest.raises(CheckpointError, match=r"cannot be read|No file"):
+        load_checkpoint(f"{name}.safetensors")
+
+
 def test_a_checkpoint_of_another_shape_is_refused(path):
     with pytest.raises(CheckpointError, match=r"is for \(n_features, n_clusters\) = \(2, 3\), got \(2, 4\)"):
         load_checkpoint(path, shape=(2, 4))

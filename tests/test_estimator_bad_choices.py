@@ -102,6 +102,11 @@ def test_constructing_checks_nothing_and_stores_what_it_is_given():
     )
 
 
+def test_the_class_of_networks_is_not_a_network():
+    with pytest.raises(ValueError, match="`weights` should be a LloydTransformer"):
+        TransformerKMeans(3, weights=LloydTransformer).fit(X)
+
+
 def test_a_network_for_another_problem_names_both_pairs():
     network = LloydTransformer.exact(7, 11)
     data = gaussians(n_features=5)
