@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # imported where used, so that --help is fast
-    from ..training.config import Recipe
+    from ..training.config import Recipe, UnrolledRecipe
     from ..training.trainer import Record
 
 INTERRUPTED = 130  # exit status of a program stopped by Ctrl-C
@@ -65,8 +65,16 @@ def _train(options: argparse.Namespace) -> int:
     return 0
 
 
-def _runs(recipe: "Recipe", out: Path, seeds: Sequence[int] | None) -> tuple[list["Recipe"], list[Path]]:
+def _runs(
+    recipe: "Recipe | UnrolledRecipe", out: Path, seeds: Sequence[int] | None
+) -> tuple[list["Recipe"] | list["UnrolledRecipe"], list[Path]]:
     """Pair the recipe with each seed and its own file."""
+    from ..training.config import Recipe
+
+    if not isinstance(recipe, Recipe):
+        if seeds is not None:
+            raise ValueError("A network with scalar projections trains alone: set `seed` in its recipe.")
+        return [recipe], [out]
     if seeds is None:
         return [recipe], [out]
     recipes = [replace(recipe, training=replace(recipe.training, seed=seed)) for seed in seeds]

@@ -98,7 +98,7 @@ def scalar_layer(
         x, y = _assign(samples[..., rows, :] / unit, c, scalars, features)
         scores = _update_scores(x, y, c, scalars, features)
         if sample_weight is not None:
-            scores = scores + _log(sample_weight[..., rows]).unsqueeze(-2)
+            scores = scores + _log(sample_weight[..., rows]).unsqueeze(-1)
         update.add(scores, x)
     erased = c + scalars["erase_centers.value"][0] * _centers_attention(c, scalars, features)
     c = erased + scalars["update.value"][0] * update.mean()  # Eq. 4: C+ = C + A(C, X+; ...) + A(C, C; ...)
@@ -119,12 +119,12 @@ def _assign(x: Tensor, c: Tensor, scalars: Mapping[str, Tensor], features: Tenso
 def _update_scores(
     x: Tensor, y: Tensor, c: Tensor, scalars: Mapping[str, Tensor], features: Tensor
 ) -> Tensor:
-    """Scores (..., k, tile) of A(C, X+; Q3, K3, V3): coordinates and codes count in the distance."""
+    """Scores (..., tile, k) of A(C, X+; Q3, K3, V3), a column for each query; coordinates and codes count."""
     (query, query_code), (key, key_code), _ = _projections(scalars, "update")
-    lengths = key**2 * x.square().sum(-1) + key_code**2 * y.square().sum(-1)  # (..., tile)
+    lengths = key**2 * x.square().sum(-1, keepdim=True) + key_code**2 * y.square().sum(-1, keepdim=True)
     gain = _gain(features, scalars["update.gain"])  # (..., k, 1)
-    scores = (2 * query * key * gain * c) @ x.mT + (2 * query_code * key_code * gain) * y.mT
-    return scores - gain * lengths.unsqueeze(-2)
+    scores = torch.addcmul(x @ (2 * query * key * gain * c).mT, y, 2 * query_code * key_code * gain.mT)
+    return scores - lengths * gain.mT
 
 
 def _centers_attention(c: Tensor, scalars: Mapping[str, Tensor], features: Tensor) -> Tensor:
@@ -153,16 +153,16 @@ class _RunningAverage:
         self.largest: Tensor | None = None
 
     def add(self, scores: Tensor, values: Tensor) -> None:
-        """Take in scores (..., k, tile) of the keys with values (..., tile, d)."""
-        largest = scores.detach().amax(-1, keepdim=True)  # softmax does not depend on it, nor its gradient
+        """Take in scores (..., tile, k) of the keys with values (..., tile, d)."""
+        largest = scores.detach().amax(-2, keepdim=True)  # softmax does not depend on it, nor its gradient
         if self.largest is None:
             weights = (scores - largest).exp()
-            self.total, self.values = weights.sum(-1, keepdim=True), weights @ values
+            self.total, self.values = weights.sum(-2).unsqueeze(-1), weights.mT @ values
         else:
             largest = torch.maximum(largest, self.largest)
-            weights, shrink = (scores - largest).exp(), (self.largest - largest).exp()
-            self.total = self.total * shrink + weights.sum(-1, keepdim=True)
-            self.values = self.values * shrink + weights @ values
+            weights, shrink = (scores - largest).exp(), (self.largest - largest).exp().mT
+            self.total = self.total * shrink + weights.sum(-2).unsqueeze(-1)
+            self.values = self.values * shrink + weights.mT @ values
         self.largest = largest
 
     def mean(self) -> Tensor:

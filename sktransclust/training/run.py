@@ -6,20 +6,22 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
+from typing import Any
 
 import safetensors.torch
 import torch
 from safetensors import SafetensorError, safe_open
 
 from ..checkpoint import save_checkpoint, write_atomically
-from .config import Recipe, recipe_to_mapping
+from .config import Recipe, UnrolledRecipe, recipe_to_mapping
 from .trainer import Record, Trainer
+from .unrolled import UnrolledTrainer
 
 _COLUMNS = [field.name for field in fields(Record)]
 
 
 def train(
-    recipes: Sequence[Recipe],
+    recipes: Sequence[Recipe] | Sequence[UnrolledRecipe],
     paths: Sequence[str | Path],
     *,
     resume: bool = False,
@@ -30,7 +32,7 @@ def train(
 
     Parameters
     ----------
-    recipes : sequence of Recipe
+    recipes : sequence of Recipe, or of one UnrolledRecipe
         One per model; see `Trainer` for what they may differ in.
     paths : sequence of str or Path
         The checkpoint of each model. Beside the first one lie, with the suffixes ``.csv`` and ``.state``
@@ -55,7 +57,7 @@ def train(
         When a model's loss is no longer finite; it keeps its last good weights, and the others go on.
     """
     state, history = (Path(f"{paths[0]}{suffix}") for suffix in (".state", ".csv"))
-    trainer = Trainer(recipes, device)
+    trainer = _trainer(recipes, device)
     if state.exists():
         if not resume:
             raise FileExistsError(f"{state} exists: resume that run, or delete the file to start anew.")
@@ -73,13 +75,26 @@ def train(
             on_validation(records)
 
 
-def _state_bytes(trainer: Trainer) -> bytes:
-    about = json.dumps([recipe_to_mapping(recipe) for recipe in trainer.recipes])
+def _trainer(
+    recipes: Sequence[Recipe] | Sequence[UnrolledRecipe], device: torch.device | str
+) -> Trainer | UnrolledTrainer:
+    if any(isinstance(recipe, UnrolledRecipe) for recipe in recipes):
+        return UnrolledTrainer([recipe for recipe in recipes if isinstance(recipe, UnrolledRecipe)], device)
+    return Trainer([recipe for recipe in recipes if isinstance(recipe, Recipe)], device)
+
+
+def _state_bytes(trainer: Trainer | UnrolledTrainer) -> bytes:
+    about = json.dumps(_mappings(trainer))
     tensors = {name: tensor.cpu().contiguous() for name, tensor in trainer.state().items()}
     return safetensors.torch.save(tensors, metadata={"recipes": about})
 
 
-def _restore(trainer: Trainer, path: Path) -> None:
+def _mappings(trainer: Trainer | UnrolledTrainer) -> list[dict[str, dict[str, Any]]]:
+    recipes: Sequence[Recipe | UnrolledRecipe] = trainer.recipes
+    return [recipe_to_mapping(recipe) for recipe in recipes]
+
+
+def _restore(trainer: Trainer | UnrolledTrainer, path: Path) -> None:
     """Load the state after a check that the recipes are the same."""
     try:
         with safe_open(path, framework="pt") as file:
@@ -88,7 +103,7 @@ def _restore(trainer: Trainer, path: Path) -> None:
     except (SafetensorError, ValueError) as error:
         raise ValueError(f"{path} is not the state of a training run: {error}") from error
     # Through JSON, as the saved ones went.
-    if saved != json.loads(json.dumps([recipe_to_mapping(recipe) for recipe in trainer.recipes])):
+    if saved != json.loads(json.dumps(_mappings(trainer))):
         raise ValueError(f"{path} is the state of a run with other recipes: resume with the same ones.")
     trainer.load_state(state)
 
@@ -125,15 +140,19 @@ def _warn_of_divergence(records: Sequence[Record], known: set[int]) -> None:
             )
 
 
-def _save_checkpoints(trainer: Trainer, records: Sequence[Record], paths: Sequence[str | Path]) -> None:
-    for index, (recipe, record, path) in enumerate(zip(trainer.recipes, records, paths, strict=True)):
+def _save_checkpoints(
+    trainer: Trainer | UnrolledTrainer, records: Sequence[Record], paths: Sequence[str | Path]
+) -> None:
+    recipes: Sequence[Recipe | UnrolledRecipe] = trainer.recipes
+    for index, (recipe, record, path) in enumerate(zip(recipes, records, paths, strict=True)):
         sections = recipe_to_mapping(recipe)
+        step, validation = trainer.kept(record)
         save_checkpoint(
             path,
             trainer.network(index),
             training=sections["training"],
             tasks=sections["tasks"],
             seed=recipe.training.seed,
-            step=record.step,
-            validation=record.relative_inertia,
+            step=step,
+            validation=validation,
         )

@@ -130,6 +130,10 @@ class Trainer:
         weights = self.parameters[index].cpu()
         return LloydTransformer(self.model, dict(zip(PROJECTION_NAMES, weights, strict=True)))
 
+    def kept(self, record: Record) -> tuple[int, float]:
+        """Step and Eq. 20 of the network that goes with a record: the one it saw."""
+        return record.step, record.relative_inertia
+
     def _train_step(self, samples: Tensor, centers: Tensor) -> Tensor:
         """Lines 3 to 7 of Alg. 1 for every model; returns the losses (S,)."""
         parameters = self.parameters.detach().requires_grad_()
