@@ -269,10 +269,11 @@ def test_any_number_of_features(backend, dtype, n_features, n_samples):
     assert_one_iteration_is_right(data, data[:6], backend, dtype)
 
 
+@pytest.mark.parametrize("backend", ["auto", "streamed"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_thousands_of_features(dtype):
+def test_thousands_of_features(backend, dtype):
     data = np.random.RandomState(0).rand(70, 4096).astype(dtype)
-    assert_one_iteration_is_right(data, data[:6], "streamed", dtype)
+    assert_one_iteration_is_right(data, data[:6], backend, dtype)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -282,16 +283,17 @@ def test_any_number_of_clusters(backend, dtype, n_clusters):
     assert_one_iteration_is_right(data, data[:n_clusters], backend, dtype)
 
 
+@pytest.mark.parametrize("backend", ["auto", "streamed"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_six_thousand_clusters(dtype):
+def test_six_thousand_clusters(backend, dtype):
     data = np.random.RandomState(0).rand(7001, 2).astype(dtype)
-    assert_one_iteration_is_right(data, data[:6000], "streamed", dtype)
+    assert_one_iteration_is_right(data, data[:6000], backend, dtype)
 
 
 @pytest.mark.parametrize("n_samples", [1, 2, 63, 64, 65, 8191, 8192, 8193, 20_011])
-def test_any_number_of_samples(n_samples):
+def test_any_number_of_samples(backend, n_samples):
     data = np.random.RandomState(n_samples).rand(n_samples, 2)
-    assert_one_iteration_is_right(data, data[: min(n_samples, 7)], "streamed", np.float64)
+    assert_one_iteration_is_right(data, data[: min(n_samples, 7)], backend, np.float64)
 
 
 @pytest.mark.slow

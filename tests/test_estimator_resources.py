@@ -1,5 +1,6 @@
 """Threads, processes and memory: the same bits for any number of them, no deadlock, no copy of the data."""
 
+import json
 import os
 import subprocess
 import sys
@@ -137,23 +138,28 @@ def test_a_fit_leaves_the_number_of_threads_as_it_was():
 
 
 FORK = """
-import os, signal
+import json, os, signal, sys
 import numpy as np
 from sktransclust import TransformerKMeans
-X = np.random.RandomState(0).randn(20_000, 5)
-parent = TransformerKMeans(5, random_state=0).fit(X)
+X = np.random.RandomState(0).randn(20_000, 4)
+parameters = {"n_clusters": 6, "random_state": 0, "max_iter": 5, **json.loads(sys.argv[1])}
+parent = TransformerKMeans(**parameters).fit(X)
 child = os.fork()
 if child == 0:
     signal.alarm(120)  # A child that hangs dies of it, and its exit code says so.
-    same = np.array_equal(TransformerKMeans(5, random_state=0).fit(X).labels_, parent.labels_)
+    same = np.array_equal(TransformerKMeans(**parameters).fit(X).labels_, parent.labels_)
+    same = same and np.array_equal(parent.predict(X), parent.labels_)
     os._exit(0 if same else 1)
 print("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_a_forked_child_can_fit_after_its_parent_has():
-    assert run_python(FORK, OMP_NUM_THREADS="2") == "child 0"
+@pytest.mark.parametrize(
+    "parameters", [{}, {"backend": "streamed"}, {"weights": "binary-l2", "n_steps": 2}], ids=str
+)
+def test_a_forked_child_can_fit_and_predict_after_its_parent_has(parameters):
+    assert run_python(FORK, json.dumps(parameters), OMP_NUM_THREADS="2") == "child 0"
 
 
 PEAK = """
