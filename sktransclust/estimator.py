@@ -226,7 +226,7 @@ class TransformerKMeans(
                 break
         assert best is not None
         self._store(best, X, weights, features_of(checked))
-        task.end(dict)
+        task.end(lambda: {"feature_names_in_": None})
         return self
 
     def _check_problem(self, X: Any) -> None:
@@ -268,14 +268,17 @@ class TransformerKMeans(
     def _fitted(self, core: StreamedCore, centers: np.ndarray) -> dict[str, Any]:
         """Return the attributes that predict needs, for centers in the core's reference frame."""
         centers = core.samples.reference_frame.to_data(centers).astype(core.samples.numpy_dtype)
-        return {"cluster_centers_": centers, "_n_features_out": len(centers)}
+        # Without names, which X, as callbacks are given it, has not; those of an earlier fit may be others.
+        features = {"n_features_in_": centers.shape[1], "feature_names_in_": None}
+        return {"cluster_centers_": centers, "_n_features_out": len(centers), **features}
 
     def _store(self, run: Run, X: Any, weights: Weights, features: dict[str, Any]) -> None:
         """Set the fitted attributes, all at once; labels and inertia are predict's for the stored centers."""
         import torch
 
         core = run.core
-        fitted = features | self._fitted(core, run.centers)
+        fitted = self._fitted(core, run.centers)
+        fitted = {name: fitted[name] for name in fitted if name != "feature_names_in_"} | features
         query, centers = self._query(X, fitted["cluster_centers_"], weights.values)
         labels = query.assign(centers)
         squares, frame = query.inertia(centers, labels), core.samples.reference_frame

@@ -1,6 +1,7 @@
 """scikit-learn 1.9's callbacks: one task a start, one an iteration, and a stop that is honoured."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
@@ -154,3 +155,22 @@ def test_callbacks_are_torn_down_when_a_fit_fails():
     with pytest.raises(ZeroDivisionError, match="on purpose"):
         fit_with(recorder, init=failing)
     assert recorder.life == ["setup", "teardown"]
+
+
+class Scorer(Recorder):
+    def on_fit_task_end(self, estimator, context, *, X=None, fitted_estimator=None):
+        if hasattr(fitted_estimator, "cluster_centers_"):
+            self.events.append(("score", depth(context), context.task_name, fitted_estimator.score(X)))
+
+
+@pytest.mark.parametrize("refit", [X, pd.DataFrame(X), pd.DataFrame(X[:, :3], columns=list("xyz")), X[:, :2]])
+@pytest.mark.parametrize("first", [X, pd.DataFrame(X, columns=list("abcd"))])
+def test_callbacks_can_score_in_a_fit_and_in_a_refit_on_other_columns(first, refit):
+    scorer = Scorer()
+    estimator = TransformerKMeans(5, random_state=0).set_callbacks(scorer).fit(first)
+    assert_allclose(scorer.events[-1][3], -estimator.inertia_)
+    estimator.fit(refit)
+    assert_allclose(scorer.events[-1][3], -estimator.inertia_)
+    assert estimator.n_features_in_ == np.shape(refit)[1]
+    named = hasattr(refit, "columns") and isinstance(refit.columns[0], str)
+    assert hasattr(estimator, "feature_names_in_") == named
