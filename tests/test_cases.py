@@ -237,11 +237,14 @@ def test_constant_data_have_one_cluster_and_no_inertia(backend, value):
     assert_array_equal(m.cluster_centers_[0], [value] * 3)
 
 
-@pytest.mark.parametrize("block", range(10))
-def test_random_problems_end_without_nan_and_without_empty_clusters(block):
-    for seed in range(20 * block, 20 * block + 20):
+@pytest.mark.parametrize(
+    ("backend", "seeds"),
+    [*(("auto", range(start, start + 100)) for start in range(0, 1000, 100)), ("streamed", range(50))],
+)
+def test_random_problems_end_without_nan_and_without_empty_clusters(backend, seeds):
+    for seed in seeds:
         X = np.random.RandomState(seed).randn(200, 2) + 7.0
-        m = TransformerKMeans(50, init="random", n_init=1, random_state=seed).fit(X)
+        m = TransformerKMeans(50, init="random", n_init=1, random_state=seed, backend=backend).fit(X)
         assert np.isfinite(m.cluster_centers_).all()
         assert (np.abs(m.cluster_centers_).sum(axis=1) > 1.0).all()
         assert len(set(m.labels_)) == 50
