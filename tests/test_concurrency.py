@@ -129,7 +129,6 @@ print(np.array_equal(m.labels_, rehearsal.labels_), m.inertia_ == rehearsal.iner
 """
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="os.kill ends a process of Windows at once")
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_an_interrupted_fit_leaves_no_result_and_a_process_that_can_fit(backend):
