@@ -17,6 +17,8 @@ from .core.streamed import StreamedCore
 from .core.threads import ordered_map
 from .model import LloydTransformer, exact_config
 
+_SPARSE = "X should be dense for a learned network, got a sparse one; use weights='exact'."
+
 
 def resolve_network(weights: Any, embedding: str, X: Any, n_clusters: int) -> LloydTransformer | None:
     """Return the learned network that `weights` names, or None where it is the exact one.
@@ -44,12 +46,16 @@ def resolve_network(weights: Any, embedding: str, X: Any, n_clusters: int) -> Ll
     if not isinstance(network, LloydTransformer):
         raise ValueError(f"`weights` should be a LloydTransformer, or name one, got {weights!r}.")
     config = network.config
+    if config.projection == "scalar":
+        if sp.issparse(X):
+            raise ValueError(_SPARSE)
+        return network
     if (config.n_features, config.n_clusters) != (n_features, n_clusters):
         raise ValueError(
             f"`weights` is a network for n_features={config.n_features} and n_clusters={config.n_clusters}, "
             f"but X has {n_features} features and n_clusters={n_clusters}. Bundled checkpoints: "
             f"{', '.join(info.name for info in list_checkpoints())}; "
-            "`sktransclust train` makes one for any problem."
+            "'universal' is for any problem, and `sktransclust train` makes one for a given problem."
         )
     if config.embedding not in (embedding, "none"):
         raise ValueError(
@@ -61,7 +67,7 @@ def resolve_network(weights: Any, embedding: str, X: Any, n_clusters: int) -> Ll
     ):
         return None
     if sp.issparse(X):
-        raise ValueError("X should be dense for a learned network, got a sparse one; use weights='exact'.")
+        raise ValueError(_SPARSE)
     return network
 
 
@@ -85,7 +91,8 @@ def starts(
 ) -> Iterator[tuple[np.ndarray, list[float]]]:
     """Yield the centers from which exact iterations begin, one start after the other.
 
-    With a learned network, all starts are drawn first and moved at once.
+    With a learned network for this problem, all starts are drawn first and moved at once. One with scalar
+    projections moves the solutions of exact iterations instead; see `_universal`.
 
     Parameters
     ----------
@@ -104,7 +111,7 @@ def starts(
     history : list of float
         Entry t is the inertia of the centers before step t.
     """
-    if network is None:
+    if network is None or network.config.projection == "scalar":
         yield from ((draw(), []) for _ in range(n_starts))
         return
     drawn = np.stack([draw() for _ in range(n_starts)])

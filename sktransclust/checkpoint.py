@@ -138,9 +138,20 @@ def checkpoint_info(source: str | os.PathLike[str], shape: tuple[int, int] | Non
     return _parse_info(_read(path), path, path.stem if path.parent == _BUNDLED else str(path))
 
 
-def list_checkpoints() -> list[CheckpointInfo]:
-    """Describe the checkpoints that come with the package, sorted by family and shape."""
+def list_checkpoints(projection: str | None = None) -> list[CheckpointInfo]:
+    """Describe the checkpoints that come with the package, sorted by family and shape.
+
+    Parameters
+    ----------
+    projection : {"dense", "scalar"}, optional
+        Only those for one problem, or only those for any.
+
+    Returns
+    -------
+    list of CheckpointInfo
+    """
     infos = [checkpoint_info(path) for path in _BUNDLED.glob(f"*{SUFFIX}")]
+    infos = [info for info in infos if projection in (None, info.model.projection)]
     return sorted(infos, key=lambda info: (_family(info.name), info.model.n_features, info.model.n_clusters))
 
 

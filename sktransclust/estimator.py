@@ -68,11 +68,14 @@ class TransformerKMeans(
         The network. A learned one, for data of as many features and with as many clusters,
         moves the initial centers; exact iterations then finish from the best centers seen. A
         string is a bundled name (``'binary-l2-d4-k6'``), a family (``'binary-l2'``: the bundled
-        network for this problem) or the path of a ``.safetensors`` file.
+        network for this problem) or the path of a ``.safetensors`` file. ``'universal'`` is for
+        any problem: from where exact iterations end, it makes moves, each of which is kept only
+        if exact iterations then end lower.
     embedding : {'binary', 'onehot'}, default='binary'
         Code of the clusters (Def. 2.1); that of a learned network has to be the same.
     n_steps : int, default=20
-        Steps of a learned network; unused with exact weights.
+        Steps of a learned network; of ``'universal'`` at most so many moves, a step each. Unused
+        with exact weights.
     device : str or torch.device, default='auto'
         'auto' is CUDA if there is one, else the CPU.
     backend : {'auto', 'compiled', 'dense', 'streamed'}, default='auto'
@@ -89,11 +92,12 @@ class TransformerKMeans(
     inertia_ : float
         Sum of squared distances of samples to their nearest center, times their weights.
     n_iter_ : int
-        Iterations of the best start.
+        Iterations of the best start; with ``'universal'``, those after kept moves included.
     inertia_history_ : ndarray of shape (n_updates + 1,), float64
         Entry t is the inertia of the centers before update t of the best start; the last entry
         is `inertia_`. Updates are the `n_iter_` iterations and, before them, the `n_steps` steps
-        of a learned network.
+        of a learned network. With ``'universal'`` they are the iterations alone, those after each
+        move that was kept included, so that the history rises where a move begins.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -194,6 +198,7 @@ class TransformerKMeans(
         from ._engine import fit_core, is_same_clustering
         from ._learned import resolve_network, starts
         from ._lloyd import lloyd
+        from ._universal import escape
         from .initialization import initializer
 
         device = resolve_device(self.device)
@@ -208,14 +213,17 @@ class TransformerKMeans(
         moments = core.moments()
         variance = moments.mean_variance(X.shape[0])
         self._tol = self.tol * core.samples.reference_frame.squared_to_data(variance) if self.tol else 0
+        tol = self.tol * variance
+        improve = escape(network, core, moments, self.n_clusters, self.n_steps, self.max_iter, tol)
         task = FitTask.fit(self, X, y, self._n_init)
         best: Run | None = None
         for centers, history in starts(network, core, draw, self._n_init, self.n_steps):
             start = task.subtask("start")
             if self.verbose:
                 print("Initialization complete")
-            tol, report = self.tol * variance, self._reporter(core, weights, start)
+            report = self._reporter(core, weights, start)
             run = lloyd(core, moments, centers, max_iter=self.max_iter, tol=tol, report=report)
+            run = improve(run)
             run.steps[:0] = history
             # Rounding alone can make the same clustering look better.
             if best is None or (

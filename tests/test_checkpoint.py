@@ -218,8 +218,15 @@ def test_older_formats_are_upgraded_one_version_at_a_time(path, monkeypatch):
     assert (info.seed, info.step) == (11, 12)
 
 
+def test_the_bundled_checkpoint_for_any_problem_loads_with_any_shape():
+    (info,) = list_checkpoints("scalar")
+    assert info.name == "universal"
+    for name, weight in load_checkpoint("universal").named_parameters():
+        assert torch.equal(weight, load_checkpoint("universal", (5, 7)).get_parameter(name))
+
+
 def test_bundled_checkpoints_load_by_name_and_by_family_and_shape():
-    infos = list_checkpoints()
+    infos = list_checkpoints("dense")
     assert infos
     for info in infos:
         config = info.model

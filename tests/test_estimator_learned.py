@@ -67,7 +67,7 @@ def test_history_holds_the_inertias_of_the_networks_path_and_exact_iterations_st
     assert learned.n_iter_ == finish.n_iter_
 
 
-@pytest.mark.parametrize("name", [info.name for info in list_checkpoints()])
+@pytest.mark.parametrize("name", [info.name for info in list_checkpoints("dense")])
 def test_no_bundled_network_ends_worse_than_its_initial_centers(name):
     config = load_checkpoint(name).config
     d, k = config.n_features, config.n_clusters

@@ -50,7 +50,7 @@ def test_the_table_has_a_row_for_every_bundled_checkpoint_and_case():
     rows = table()
     assert list(rows[0]) == [field.name for field in fields(Row)]
     found = {(row["checkpoint"], row["family"], int(row["n_samples"])) for row in rows}
-    assert found == {(info.name, *case) for info in list_checkpoints() for case in checkpoints.CASES}
+    assert found == {(info.name, *case) for info in list_checkpoints("dense") for case in checkpoints.CASES}
     assert len(rows) == len(found)
 
 
@@ -66,7 +66,9 @@ def test_the_table_is_what_its_command_computes(name, monkeypatch):
 
 # With two features the table tells: the promise is for four and more.
 @pytest.mark.parametrize(
-    "info", [info for info in list_checkpoints() if info.model.n_features >= 4], ids=lambda info: info.name
+    "info",
+    [info for info in list_checkpoints("dense") if info.model.n_features >= 4],
+    ids=lambda info: info.name,
 )
 def test_a_bundled_network_beats_one_lloyd_iteration_unless_it_has_no_codes(info):
     d, k = info.model.n_features, info.model.n_clusters

@@ -22,7 +22,8 @@ def _info(options: argparse.Namespace) -> int:
         width = max([len(info.name) for info in infos], default=0)
         print(f"{'name':{width}}   d   k   Eq. 20   steps")
         for info in infos:
-            shape = f"{info.model.n_features:3} {info.model.n_clusters:3}"
+            d, k = info.model.n_features or "any", info.model.n_clusters or "any"
+            shape = f"{d:>3} {k:>3}"
             print(f"{info.name:{width}} {shape}   {info.validation:6.4f}  {info.step:6}")
     else:
         print(_description(checkpoint_info(options.checkpoint)), end="")

@@ -130,7 +130,7 @@ def main(arguments: Sequence[str]) -> None:
     with open(Path(path), "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, [field.name for field in fields(Row)])
         writer.writeheader()
-        for row in evaluate_bundled(list_checkpoints()):
+        for row in evaluate_bundled(list_checkpoints("dense")):
             numbers = {key: round(value, 4) for key, value in asdict(row).items() if isinstance(value, float)}
             writer.writerow(asdict(row) | numbers)
             print(row, file=sys.stderr)

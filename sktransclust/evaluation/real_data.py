@@ -142,7 +142,7 @@ def evaluate(info: CheckpointInfo, init: str) -> Iterator[tuple[str, int, Compar
 def rows() -> Iterator[dict[str, Any]]:
     """Yield the lines of the table: all bundled checkpoints that have a code of the clusters."""
     origin = {"seeds": f"{SEEDS[0]} to {SEEDS[-1]}", "made_with": made_with()}
-    for info, init in product(list_checkpoints(), INITS):
+    for info, init in product(list_checkpoints("dense"), INITS):
         if info.model.embedding == "none":
             continue
         for data, n_samples, comparison in evaluate(info, init):

@@ -11,7 +11,6 @@ from .distributions import FAMILIES
 from .starts import kmeans_plus_plus_centers, random_centers, take_rows, uniform
 
 _LLOYD_ITERATIONS = 10  # before a start counts as a local optimum
-_LARGEST = 1 << 18  # coordinates of a batch; longer tasks are shortened
 STARTS = ("random", "k-means++", "optimum", "grown")
 
 
@@ -59,11 +58,16 @@ class MixedSampler:
         Where the tasks come from.
     dtype : torch.dtype, default=torch.float32
         Of the samples and centers.
+    most : int
+        Coordinates of a batch; batches of more samples are shortened, but to no less than 4 k samples.
     """
 
-    def __init__(self, distribution: MixedDistribution, dtype: torch.dtype = torch.float32) -> None:
+    def __init__(
+        self, distribution: MixedDistribution, dtype: torch.dtype = torch.float32, most: int = 1 << 18
+    ) -> None:
         self.distribution = distribution
         self.dtype = dtype
+        self.most = most
 
     def draw(self, n_tasks: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Draw tasks on the generator's device.
@@ -83,7 +87,7 @@ class MixedSampler:
             Initial centers.
         """
         d, k, n = (self._size(name, generator) for name in ("n_features", "n_clusters", "n_samples"))
-        n = max(min(n, _LARGEST // (n_tasks * d)), 4 * k)
+        n = max(min(n, self.most // (n_tasks * d)), 4 * k)
         samples = self._mixture(n_tasks, n, d, k, generator)
         samples = samples - samples.mean(1, keepdim=True)
         length = samples.square().sum(2).mean(1).sqrt()[:, None, None]
