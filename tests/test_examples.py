@@ -69,3 +69,13 @@ def test_learned_steps_leave_the_start_where_lloyd_is_stuck(tmp_path):
     assert start == same_start > stuck > 1.5 * escaped
     assert number_after("learned lower:", printed) + number_after("learned higher:", printed) <= 10
     assert matplotlib.image.imread(tmp_path / "escape.png").shape == (440, 1300, 4)
+
+
+def test_centers_leave_a_bad_optimum(tmp_path):
+    printed = run_example("plot_universal.py", tmp_path)
+
+    stuck, moved, universal = (
+        number_after(f"{name}:", printed) for name in ("exact", "one move", "universal")
+    )
+    assert max(moved, universal) < 0.6 * stuck
+    assert matplotlib.image.imread(tmp_path / "universal.png").shape == (360, 1300, 4)
