@@ -201,3 +201,13 @@ def test_more_clusters_than_samples_are_refused():
 def test_tasks_are_drawn_on_the_generators_device():
     samples, centers = TaskSampler(EVERYTHING, 3, 5).draw(4, torch.Generator("cuda").manual_seed(0))
     assert samples.device.type == centers.device.type == "cuda"
+
+
+def test_quantile_scaling_puts_the_middle_nine_tenths_into_the_cube_and_clipping_the_rest_onto_its_border():
+    samples = torch.arange(21.0)[None, :, None] ** 3  # 5 % and 95 % are the second and the last but one
+    sampler = TaskSampler(TaskDistribution(scalings=("quantile", "clipped"), n_samples=21), 1, 2)
+    quantile, clipped = (sampler._scale(samples, torch.tensor([index])).flatten() for index in (2, 3))
+    assert quantile[[1, 19]].tolist() == [0, 1]
+    assert quantile[0] < 0
+    assert quantile[20] == pytest.approx((20**3 - 1) / (19**3 - 1))
+    assert torch.equal(clipped, quantile.clamp(0, 1))

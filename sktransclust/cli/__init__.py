@@ -5,7 +5,9 @@ import sys
 from collections.abc import Sequence
 
 from .bench import add_bench
+from .claims import add_claims
 from .info import add_info
+from .reproduce import add_reproduce
 from .train import add_train
 
 
@@ -36,4 +38,6 @@ def _parser() -> argparse.ArgumentParser:
     add_train(commands)
     add_info(commands)
     add_bench(commands)
+    add_reproduce(commands)
+    add_claims(commands)
     return parser

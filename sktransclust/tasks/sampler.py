@@ -14,7 +14,7 @@ CHOICES: dict[str, tuple[str, ...] | None] = {
     "scales": None,
     "shapes": ("isotropic", "anisotropic"),
     "mixture_weights": ("equal", "random"),
-    "scalings": ("per_dimension", "scalar"),
+    "scalings": ("per_dimension", "scalar", "quantile", "clipped"),
     "starts": tuple(STARTS),
 }
 
@@ -34,7 +34,9 @@ class TaskDistribution:
         "isotropic",
     )  # anisotropic: scale times U(0, 1) for each component and dimension
     mixture_weights: tuple[str, ...] = ("equal",)  # random: uniform on the simplex
-    scalings: tuple[str, ...] = ("per_dimension",)  # scalar: every dimension divided by the largest range
+    # scalar: every dimension divided by the largest range; quantile: the middle nine tenths of every
+    # dimension become [0, 1], and the rest lies outside; clipped: the same, the rest moved to the border
+    scalings: tuple[str, ...] = ("per_dimension",)
     starts: tuple[str, ...] = ("random",)  # initial centers: random samples, or k-means++ seeding
     n_samples: int = 512
 
@@ -95,13 +97,22 @@ class TaskSampler:
         Returns
         -------
         samples : Tensor of shape (n_tasks, n_samples, n_features)
-            In [0, 1]. A dimension in which all samples agree is 0.
+            In [0, 1], but for the scaling "quantile". A dimension in which all samples agree is 0.
         centers : Tensor of shape (n_tasks, n_clusters, n_features)
             Initial centers, each a sample of its task.
         """
         chosen = {name: self._choose(name, n_tasks, generator) for name in CHOICES}
-        samples = _scale_to_unit_cube(self._mixture(chosen, n_tasks, generator), chosen["scalings"] == 0)
+        samples = self._scale(self._mixture(chosen, n_tasks, generator), chosen["scalings"])
         return samples, self._initial_centers(samples, chosen["starts"], generator)
+
+    def _scale(self, samples: Tensor, scaling: Tensor) -> Tensor:
+        """Scale each task in its own way, `scaling` (B,) being an index into the choices."""
+        scaled = _scale_to_unit_cube(samples, scaling == 0)
+        if {"quantile", "clipped"} & set(self.distribution.scalings):
+            robust = _scale_by_quantiles(samples)
+            robust = torch.where((scaling == 3)[:, None, None], robust.clamp(0, 1), robust)
+            scaled = torch.where((scaling >= 2)[:, None, None], robust, scaled)
+        return scaled
 
     def _choose(self, name: str, n_tasks: int, generator: torch.Generator) -> Tensor:
         """Draw which of the choices each task has, as an index into `CHOICES` (or into the scales)."""
@@ -164,3 +175,9 @@ def _scale_to_unit_cube(samples: Tensor, per_dimension: Tensor) -> Tensor:
     widest = extent.amax(dim=2, keepdim=True).expand_as(extent)
     divisor = torch.where(per_dimension[:, None, None], extent, widest)
     return (samples - low) / torch.where(divisor > 0, divisor, 1.0)  # a constant dimension: 0 / 1, not 0 / 0
+
+
+def _scale_by_quantiles(samples: Tensor) -> Tensor:
+    """Shift the 5 % quantile of every dimension to 0, and divide so that the 95 % quantile becomes 1."""
+    low, high = samples.quantile(torch.tensor([0.05, 0.95]).to(samples), dim=1, keepdim=True)
+    return (samples - low) / torch.where(high > low, high - low, 1.0)
