@@ -28,14 +28,14 @@ def bn_needs_less_memory(table: pd.DataFrame) -> Verdict:
 @claim("fig1", "BN saves more than half of a time where k is large", "over 50 % in some cases")
 def bn_saves_half_of_the_time(table: pd.DataFrame) -> Verdict:
     gain = max((1 - 1 / _ratios(table, metric)).max() for metric in TIMES)
-    return Verdict(gain > 0.5, f"up to {gain:.1%}")
+    return Verdict(bool(gain > 0.5), f"up to {gain:.1%}")
 
 
 @claim("fig1", "BN is not always faster where k is small", "negative gains for small k")
 def bn_can_be_slower_for_small_k(table: pd.DataFrame) -> Verdict:
     small = table[table.k <= 25]
     gain = min((1 - 1 / _ratios(small, metric)).min() for metric in TIMES)
-    return Verdict(gain < 0, f"least gain for k <= 25: {gain:.1%}")
+    return Verdict(bool(gain < 0), f"least gain for k <= 25: {gain:.1%}")
 
 
 @claim("tab1", "At k = 1000 the forward pass of BN is faster by", "12.14x")
@@ -68,7 +68,7 @@ def gains_grow_with_k(table: pd.DataFrame) -> Verdict:
 @claim("tab1", "BN is at one place slower than OH; here it should be nowhere", "0.88x at k = 6")
 def bn_is_never_slower(table: pd.DataFrame) -> Verdict:
     least = min(_ratios(table, metric).min() for metric in ("forward_train", "backward"))
-    return Verdict(least > 1 - NOISE, f"least ratio {least:.2f}x")
+    return Verdict(bool(least > 1 - NOISE), f"least ratio {least:.2f}x")
 
 
 def _time_to(rows: pd.DataFrame, model: str, level: float) -> float:
