@@ -1,5 +1,6 @@
 """Frozen dataclasses from and to plain mappings, as JSON headers and TOML recipes hold them."""
 
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -57,7 +58,12 @@ def _typed(value: Any, expected: Any, what: str) -> Any:
             raise ValueError(f"{what} should be a list, got {value!r}.")
         return tuple(_typed(entry, get_args(expected)[0], what) for entry in value)
     if expected is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise ValueError(
+                f"{what} should be at most {sys.float_info.max}, got a larger integer."
+            ) from None
     if isinstance(expected, type) and (
         not isinstance(value, expected) or (isinstance(value, bool) and expected is not bool)
     ):

@@ -75,6 +75,7 @@ MODEL = {"n_features": 4, "n_clusters": 6}
             {"model": MODEL, "training": {"n_steps": 120}},
             "`n_steps` should be a multiple of validate_every=50",
         ),
+        ({"model": MODEL, "training": {"tau": 10**400}}, r"`tau` in \[training\] should be at most 1.79"),
         ({"model": MODEL, "training": {"batch_size": 0}}, "`batch_size` should be at least 1"),
         ({"model": MODEL, "training": {"seed": -1}}, "`seed` should not be negative"),
         ({"model": MODEL, "training": {"smoothing": "l1"}}, "`smoothing` should be ne or l2, got 'l1'"),
