@@ -9,7 +9,7 @@ import torch
 
 from sktransclust import TransformerKMeans, _engine
 from sktransclust._engine import data_frame, query_core
-from sktransclust.core import compiled, streamed
+from sktransclust.core import compiled
 from sktransclust.core.compiled import CompiledCore, instruction_sets
 from sktransclust.core.dense_samples import DenseSamples
 from sktransclust.core.streamed import StreamedCore
@@ -231,6 +231,17 @@ def bisector_of(rng, dtype):
     return near.astype(dtype), np.array([[-1.0, 0.2, 0.1], [1.0, 0.2, 0.1], [9.0, 9.0, 9.0]])
 
 
+def label_all(core, monkeypatch):
+    """Let a core compute every sample's scores in every iteration, whatever its bounds say."""
+    assign = core._assign
+
+    def without_bounds(problem, *rest):
+        problem.bounded = 0
+        return assign(problem, *rest)
+
+    monkeypatch.setattr(core, "_assign", without_bounds)
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("data", [lattice_of, groups_of, bisector_of])
@@ -239,17 +250,22 @@ def test_bounds_change_no_bit_of_any_iteration(instruction_set, data, moves, wei
     rng = np.random.default_rng(0)
     X, centers = data(rng, dtype)
     weights = rng.random(600) if weighted else None
-    (_, bounded), (_, free) = both(X, instruction_set, weights), both(X, instruction_set, weights)
-    monkeypatch.setattr(compiled, "_WORTH_BOUNDS", 0)
+    (_, bounded), (plain, free) = both(X, instruction_set, weights), both(X, instruction_set, weights)
+    for core in (bounded, free, plain):
+        core.moments()
+    label_all(free, monkeypatch)
     centers = local(bounded, centers)
-    labels = torch.full((600,), -1, dtype=torch.int32)
+    labels = other_labels = torch.full((600,), -1, dtype=torch.int32)
     for iteration in range(12):
-        step = bounded.iterate(centers, labels)
-        expected = free.iterate(centers, labels.clone())  # labels that the bounds are not known to hold for
+        step, expected = bounded.iterate(centers, labels), free.iterate(centers, other_labels)
         np.testing.assert_array_equal(step.labels, expected.labels)
         np.testing.assert_array_equal(step.means, expected.means)
         np.testing.assert_array_equal(step.weights, expected.weights)
         assert step.n_changed == expected.n_changed
+        added_anew = plain.iterate(centers, labels)
+        np.testing.assert_array_equal(step.labels, added_anew.labels)
+        np.testing.assert_allclose(step.means, added_anew.means, rtol=0, atol=1e-12 * np.abs(X).max())
+        other_labels = expected.labels
         labels = step.labels
         centers = step.means if moves == "means" else centers.copy()
         if moves == "rounding":
@@ -260,10 +276,10 @@ def test_bounds_change_no_bit_of_any_iteration(instruction_set, data, moves, wei
             centers[-1] = centers[0] + iteration % 3
 
 
-def test_bounds_spare_most_samples_of_separated_groups(instruction_set, monkeypatch):
+def test_bounds_spare_most_samples_of_separated_groups(instruction_set):
     X, centers = groups_of(np.random.default_rng(1), "f4")
-    monkeypatch.setattr(compiled, "_WORTH_BOUNDS", 0)
     _, core = both(X, instruction_set)
+    core.moments()
     labels = torch.zeros(600, dtype=torch.int32)
     centers = local(core, centers)
     for _ in range(6):
@@ -275,9 +291,36 @@ def test_bounds_spare_most_samples_of_separated_groups(instruction_set, monkeypa
     assert (core.iterate(centers, labels).labels == labels).sum() > 500
 
 
+@pytest.mark.parametrize("weights", [None, np.tile([0.1, 0.7, 1.3], 20)])
+def test_an_outlier_that_leaves_takes_its_rounding_along(instruction_set, weights):
+    # 1e10 more in a sum of numbers near 1 costs ten digits, which have to come back with the next labels.
+    X = np.concatenate([np.random.default_rng(0).random(59), [1e10]])[:, None]
+    plain, core = both(X, instruction_set, weights)
+    core.moments()
+    labels = torch.full((60,), -1, dtype=torch.int32)
+    for centers in ([[0.0], [-5.0]], [[0.0], [1e10]], [[0.3], [1e10]]):
+        step = core.iterate(local(core, centers), labels)
+        expected = plain.iterate(local(core, centers), labels)
+        np.testing.assert_allclose(step.means, expected.means, rtol=1e-14)
+        np.testing.assert_allclose(step.weights, expected.weights, rtol=1e-15)
+        labels = step.labels
+
+
+def test_a_cluster_that_loses_all_samples_weighs_exactly_nothing(instruction_set):
+    X, weights = np.arange(30.0)[:, None], np.tile([0.1, 0.2, 0.3], 10)
+    _, core = both(X, instruction_set, weights)
+    core.moments()
+    labels = torch.full((30,), -1, dtype=torch.int32)
+    for centers in ([[5.0], [25.0]], [[5.0], [90.0]]):
+        step = core.iterate(local(core, centers), labels)
+        labels = step.labels
+    assert step.weights[1] == 0.0
+    np.testing.assert_allclose(step.weights[0], weights.sum(), rtol=1e-15)
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_bits_do_not_depend_on_the_number_of_threads(dtype, monkeypatch):
-    monkeypatch.setitem(streamed._TILE_ROWS, "cpu", (64, 64))
+    monkeypatch.setattr(compiled, "_CHUNK_WORK", 1)
     X = np.round(some(5000, 7, dtype), 1)  # some ties, decided by the plain rule
     _, fast = both(X, weights=np.random.default_rng(0).random(5000))
     centers = local(fast, X[:10])
@@ -286,7 +329,11 @@ def test_bits_do_not_depend_on_the_number_of_threads(dtype, monkeypatch):
     try:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
-            steps.append(fast.iterate(centers, torch.zeros(5000, dtype=torch.int32)))
+            fast._memory = None
+            fast.moments()
+            labels = torch.zeros(5000, dtype=torch.int32)
+            first = fast.iterate(centers, labels)
+            steps.append(fast.iterate(first.means, first.labels))
     finally:
         torch.set_num_threads(before)
     for step in steps[1:]:

@@ -9,9 +9,11 @@ built when the package is installed with a C++ compiler at hand.
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import functools
 import math
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,11 @@ from . import __path__ as _folders
 from .dense_samples import DenseSamples
 from .nearest import Keys, bound_coefficients, nearest
 from .partial import Moments, Partial
-from .streamed import Iteration, Ranges, StreamedCore
+from .streamed import Iteration, Ranges, Result, StreamedCore
+from .threads import ordered_map
 
-_WORTH_BOUNDS = 1000  # n_clusters * (n_features + 5), from which bounds save more than they cost
+_CHUNK_WORK = 2**24  # of a chunk at least, in features of samples times clusters
+_MAX_CHUNKS = 64
 _PANEL_WIDTH = 6  # at most: the keys whose scores a kernel holds in registers
 
 
@@ -52,16 +56,21 @@ class _Problem(ctypes.Structure):
         ("longest", ctypes.c_double),
         ("lattice", ctypes.c_double),
         ("largest_integer", ctypes.c_double),
-        ("upper", ctypes.c_void_p),
+        ("reach", ctypes.c_double),
+        ("until", ctypes.c_void_p),
         ("lower", ctypes.c_void_p),
-        ("moves", ctypes.c_void_p),
+        ("drift", ctypes.c_void_p),
+        ("others", ctypes.c_void_p),
+        ("bounded", ctypes.c_int64),
         ("certainty", ctypes.c_double),
         ("length_error", ctypes.c_double),
         ("distinct", ctypes.c_int64),
         ("previous", ctypes.c_void_p),
         ("labels", ctypes.c_void_p),
+        ("only_changes", ctypes.c_int64),
         ("sums", ctypes.c_void_p),
         ("cluster_weights", ctypes.c_void_p),
+        ("masses", ctypes.c_void_p),
     ]
 
 
@@ -88,6 +97,7 @@ class _Kernels(ctypes.Structure):
             ),
         ),
         ("squares", _functions(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)),
+        ("sums", _functions(None, ctypes.c_int64, ctypes.c_int64)),
         ("moments", _functions(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)),
     ]
 
@@ -131,15 +141,15 @@ class PackedKeys:
         n_clusters, n_features = centers.shape
         n_panels = -(-n_clusters // _PANEL_WIDTH)
         width = -(-n_clusters // n_panels)
-        self._panels = np.empty((n_panels, n_features, width), samples.numpy_dtype)
-        self._norms = np.empty((n_panels, width), samples.numpy_dtype)
+        self._panels = np.empty((n_panels * width, n_features), samples.numpy_dtype)
+        self._norms = np.empty(n_panels * width, samples.numpy_dtype)
         problem.n_clusters, problem.n_panels, problem.panel_width = n_clusters, n_panels, width
         problem.centers, problem.keys = self.centers.ctypes.data, self._score.ctypes.data
         problem.panels, problem.key_norms = self._panels.ctypes.data, self._norms.ctypes.data
-        reach = pack(problem)
+        problem.reach = reach = pack(problem)
         problem.bound[:] = bound_coefficients(n_features, reach, samples.dtype)
         problem.longest = _longest(reach, n_features, samples.dtype)
-        problem.distinct = int(np.isfinite(self._norms.reshape(-1)[:n_clusters]).all())
+        problem.distinct = int(np.isfinite(self._norms[:n_clusters]).all())
         # Differences of such integers, squared and added up over the features, stay below 2^53.
         problem.largest_integer = math.floor(math.sqrt(2.0**51 / n_features))
         if 2.0**-400 < reach < 2.0**400:  # squares of the lattice's unit do not vanish
@@ -161,25 +171,58 @@ def _longest(reach: float, n_features: int, dtype: torch.dtype) -> float:
     return math.sqrt(kind.max) / 4 - reach if n_features * kind.eps <= 2.0**-7 else -1.0
 
 
-class _Bounds:
-    """Bounds on distances that are carried from one iteration to the next; see kernel.cpp.
+class _Memory:
+    """What is carried from one iteration to the next: bounds on distances (bounds.h), and sums.
 
     They hold for the centers and labels of the last iteration.
     """
 
-    def __init__(self, samples: DenseSamples) -> None:
-        self.upper, self.lower = np.empty((2, samples.n_samples), samples.numpy_dtype)
-        self.labels: torch.Tensor | None = None
-        self.centers: np.ndarray | None = None
-        self.moves: np.ndarray | None = None
+    def __init__(self, samples: DenseSamples, n_clusters: int) -> None:
+        self.until, self.lower = np.empty((2, samples.n_samples), samples.numpy_dtype)
+        self.drift, self.others = np.zeros((2, n_clusters))
+        self._own = np.zeros(n_clusters)
+        self._total = Partial.zeros(n_clusters, samples.n_features, samples.device)
+        self._peaks = np.zeros(n_clusters)  # the largest mass of each cluster while sums were changed
+        self._n_changed = 0  # since sums were added up anew
+        self._labels: torch.Tensor | None = None
+        self._centers = np.empty(0)
+        self.bounded = self.only_changes = False
 
     def follow(self, centers: np.ndarray, labels: torch.Tensor) -> None:
-        """Find how far the centers have moved, if `labels` are those that the bounds hold for."""
-        self.moves = None
-        if labels is self.labels and self.centers is not None:
-            difference = centers - self.centers
-            self.moves = np.sqrt(np.einsum("ij,ij->i", difference, difference)) * (1 + 1e-9)
-        self.labels, self.centers = None, centers.copy()
+        """Find how far the centers have moved, if `labels` are those of the last iteration."""
+        self.bounded = labels is self._labels
+        self.only_changes = self.bounded and self._n_changed <= len(labels)
+        if self.bounded:
+            difference = centers - self._centers
+            self._drift_by(np.sqrt(np.einsum("ij,ij->i", difference, difference)) * (1 + 1e-9))
+        self._labels, self._centers = None, centers.copy()
+
+    def _drift_by(self, moves: np.ndarray) -> None:
+        """Add moves of shape (n_clusters,), rounding up."""
+        farthest = int(np.argmax(moves))
+        largest = np.full(len(moves), moves[farthest])
+        largest[farthest] = np.max(np.delete(moves, farthest), initial=0.0)
+        self._own = np.nextafter(self._own + moves, np.inf)
+        self.others = np.nextafter(self.others + largest, np.inf)
+        self.drift = np.nextafter(self._own + self.others, np.inf)
+
+    def change(self, changes: Partial) -> Partial | None:
+        """Return the partial of all samples, given that of the changes; None if they are to be added up anew.
+
+        A sum's rounding is proportional to the mass that it held, so no cluster may have lost most of what it
+        held, at its largest, since it was added up.
+        """
+        changes += self._total
+        self._n_changed += changes.n_changed
+        masses = changes.masses.numpy()
+        self._peaks = np.maximum(self._peaks, masses)
+        return changes if (self._peaks <= 8 * masses).all() else None
+
+    def remember(self, labels: torch.Tensor, total: Partial) -> None:
+        """Take up the labels and the partial of all samples; changes are counted from 0 if it is new."""
+        if not self.only_changes:
+            self._n_changed, self._peaks = 0, total.masses.numpy().copy()
+        self._labels, self._total = labels, dataclasses.replace(total, n_changed=0)
 
 
 class CompiledCore(StreamedCore):
@@ -208,6 +251,7 @@ class CompiledCore(StreamedCore):
         kind = 0 if samples.dtype == torch.float32 else 1
         self._pack, self._assign = kernels.pack[kind], kernels.assign[kind]
         self._squares, self._moments = kernels.squares[kind], kernels.moments[kind]
+        self._add_up = kernels.sums[kind]
         shift = samples.score_frame.shift
         self._shift = np.zeros(samples.n_features) if shift is None else shift
         self._shift = self._shift.astype(samples.numpy_dtype)
@@ -225,7 +269,7 @@ class CompiledCore(StreamedCore):
         unit, unit64 = torch.finfo(samples.dtype).eps / 2, torch.finfo(torch.float64).eps / 2
         self._base.certainty = 2.1 * (samples.n_features + 4) * unit64 + 4 * unit
         self._base.length_error = 2.1 * (samples.n_features + 4) * unit
-        self._bounds: _Bounds | None = None
+        self._memory: _Memory | None = None
         if not self._same_frame:
             self._base.reference_scale = math.ldexp(1.0, -samples.reference_frame.exponent)
 
@@ -240,15 +284,47 @@ class CompiledCore(StreamedCore):
         return PackedKeys(centers, self.samples, self._problem(), self._pack)
 
     def iterate(self, centers: np.ndarray, previous: torch.Tensor) -> Iteration:
-        """Assign, without the scores that bounds prove needless, and update; see `StreamedCore.iterate`."""
-        if len(centers) * (self.samples.n_features + 5) < _WORTH_BOUNDS:
-            return super().iterate(centers, previous)
-        if self._bounds is None:
-            self._bounds = _Bounds(self.samples)
-        self._bounds.follow(centers, previous)
-        step = super().iterate(centers, previous)
-        self._bounds.labels = step.labels
-        return step
+        """Assign, without the scores that bounds prove needless, and update; see `StreamedCore.iterate`.
+
+        Sums are changed by the samples that change their labels, as long as that is as good as adding up all.
+        """
+        if self.samples.norms is not None:
+            if self._memory is None or len(self._memory.drift) != len(centers):
+                self._memory = _Memory(self.samples, len(centers))
+            self._memory.follow(centers, previous)
+        return super().iterate(centers, previous)
+
+    def total(self, partials: Iterable[Partial], labels: torch.Tensor) -> Partial:
+        """Return the partial of all samples."""
+        total = super().total(partials, labels)
+        if (memory := self._memory) is None:
+            return total
+        if memory.only_changes:
+            n_changed = total.n_changed
+            changed = memory.change(total)
+            memory.only_changes = changed is not None
+            total = self._sums(labels, len(total.weights)) if changed is None else changed
+            total.n_changed = n_changed
+        memory.remember(labels, total)
+        return total
+
+    def _sums(self, labels: torch.Tensor, n_clusters: int) -> Partial:
+        """Add up all samples by their labels."""
+
+        def work(tiles: Ranges) -> Partial:
+            partial = Partial.zeros(n_clusters, self.samples.n_features, self.samples.device)
+            problem = self._problem()
+            self._collect(problem, partial, labels)
+            self._add_up(problem, tiles[0][0], tiles[-1][1])
+            return partial
+
+        return functools.reduce(operator.iadd, self._results(work, n_clusters))
+
+    def _collect(self, problem: _Problem, partial: Partial, labels: torch.Tensor) -> None:
+        """Let a kernel read and write labels, and add to a partial."""
+        problem.labels = labels.data_ptr()
+        problem.sums, problem.cluster_weights = partial.sums.data_ptr(), partial.weights.data_ptr()
+        problem.masses = partial.masses.data_ptr()
 
     def assign_chunk(self, tiles: Ranges, keys: PackedKeys, labels: torch.Tensor) -> None:
         """Write the labels of a chunk of tiles."""
@@ -269,19 +345,43 @@ class CompiledCore(StreamedCore):
         """Write the labels of a chunk of tiles, and add their samples and their changes to `partial`."""
         assert self._same_frame
         problem = _Problem.from_buffer_copy(keys.problem)
-        problem.labels, problem.previous = labels.data_ptr(), previous.data_ptr()
-        problem.sums, problem.cluster_weights = partial.sums.data_ptr(), partial.weights.data_ptr()
-        if (bounds := self._bounds) is not None:
-            problem.upper, problem.lower = bounds.upper.ctypes.data, bounds.lower.ctypes.data
-            problem.moves = None if bounds.moves is None else bounds.moves.ctypes.data
+        problem.previous = previous.data_ptr()
+        self._collect(problem, partial, labels)
+        if (memory := self._memory) is not None:
+            problem.only_changes = int(memory.only_changes)
+            problem.until, problem.lower = memory.until.ctypes.data, memory.lower.ctypes.data
+            problem.drift, problem.others = memory.drift.ctypes.data, memory.others.ctypes.data
+            problem.bounded = int(memory.bounded)
         doubtful, n_changed = self._label(tiles, problem)
         partial.n_changed += n_changed
         for index in self._parts(doubtful, problem.n_clusters):
-            tile = self.samples.tile_of(index)
-            label = nearest(tile, keys.plain)
-            labels[index] = label.int()
-            partial.add(tile, label, None if self.sample_weight is None else self.sample_weight[index])
-            partial.n_changed += int((label != previous[index]).sum())
+            self._decide(index, keys, previous, labels, partial)
+
+    def _decide(
+        self,
+        index: torch.Tensor,
+        keys: PackedKeys,
+        previous: torch.Tensor,
+        labels: torch.Tensor,
+        partial: Partial,
+    ) -> None:
+        """Do for the doubtful samples at `index` by the plain rule what the kernel does for all others."""
+        only_changes = self._memory is not None and self._memory.only_changes
+        label = nearest(self.samples.tile_of(index), keys.plain)
+        labels[index] = label.int()
+        changed = label != previous[index]
+        partial.n_changed += int(changed.sum())
+        if only_changes:
+            index, label = index[changed], label[changed]
+        weight = torch.ones(len(index)).double() if self.sample_weight is None else self.sample_weight[index]
+        tile = self.samples.tile_of(index)
+        changes = [(label, weight)]
+        if only_changes:
+            changes.insert(0, (previous[index].long(), -weight))
+        for cluster, factor in changes:
+            partial.add(tile, cluster, factor)
+            if self.samples.norms is not None:
+                partial.masses.index_add_(0, cluster, factor * self.samples.norms[index])
 
     def squares_chunk(
         self, tiles: Ranges, centers: np.ndarray, labels: torch.Tensor, squared: torch.Tensor
@@ -302,6 +402,16 @@ class CompiledCore(StreamedCore):
         self._moments(problem, tiles[0][0], tiles[-1][1], point.ctypes.data, squares.ctypes.data)
         moments.squares += float(squares[0])
         moments.weighted_squares += float(squares[1])
+
+    def _chunks(self, n_clusters: int) -> list[Ranges]:
+        """Divide the samples into ranges that are worth a call, and the clusters' sums of each."""
+        n_samples, per_sample = self.samples.n_samples, max(n_clusters, 16) * (self.samples.n_features + 8)
+        rows = max(_CHUNK_WORK // per_sample, 2 * n_clusters, -(-n_samples // _MAX_CHUNKS))
+        return [[(start, min(start + rows, n_samples))] for start in range(0, n_samples, rows)]
+
+    def _results(self, work: Callable[[Ranges], Result], n_clusters: int) -> Iterator[Result]:
+        chunks = self._chunks(n_clusters)
+        return ordered_map(work, chunks) if len(chunks) > 1 else map(work, chunks)
 
     def _label(self, tiles: Ranges, problem: _Problem) -> tuple[np.ndarray, int]:
         """Run the kernel on a chunk; return the indices of doubtful samples and how many others changed."""

@@ -11,8 +11,8 @@
 // its second best one and the index of the best. Nothing of the standard library that a header may
 // define is used: the linker would keep one copy of it, perhaps for instructions that are not there.
 
+#include "bounds.h"
 #include "kernel.h"
-#include "rows.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -24,13 +24,12 @@ const int64_t TILE_BYTES = 1 << 16;   // of transposed samples, which meet
 const int64_t BLOCK_BYTES = 1 << 17;  // of panels at a time: both stay in the second cache
 const int64_t MOST_GROUPS = 16;       // of one tile
 const int64_t PART_BYTES = 1 << 17;   // of samples that are labelled, then added up
-const int64_t MANY_CENTERS = 16;      // from which a look at a sample's own center is cheap
 
 template <typename T> struct IndexOf;  // the integer of T's width
 template <> struct IndexOf<float> { typedef int32_t Type; };
 template <> struct IndexOf<double> { typedef int64_t Type; };
 
-template <typename T> struct Kernel : Rows<T> {
+template <typename T> struct Kernel : Bounds<T> {
     using Rows<T>::p;
     using Rows<T>::values;
     using Rows<T>::shift;
@@ -39,6 +38,7 @@ template <typename T> struct Kernel : Rows<T> {
     using Rows<T>::local;
     using Rows<T>::find_point;
     using Rows<T>::squared_distance;
+    using Bounds<T>::UNIT;
 
     typedef typename IndexOf<T>::Type Index;
 #if VECTOR_BYTES
@@ -51,7 +51,6 @@ template <typename T> struct Kernel : Rows<T> {
 #endif
     static const int64_t LANES = sizeof(Vector) / sizeof(T);
     static const int64_t GROUP = VECTORS * LANES;
-    static constexpr T UNIT = sizeof(T) == 4 ? (T)0x1p-24 : (T)0x1p-53;
 
     int64_t n_groups, n_part;
     int64_t *pending;  // (n_part,): samples whose scores are needed
@@ -60,10 +59,10 @@ template <typename T> struct Kernel : Rows<T> {
     T *second;
     T *length;
     Index *index;
-    double largest_move, next_move;  // of a center, and of any other one than that
-    int64_t farthest;
+    T *upper;        // as the next one, of the distances of a sample of the tile
+    T *lower;
 
-    explicit Kernel(const Problem &problem) : Rows<T>(problem), largest_move(0), next_move(0), farthest(-1) {
+    explicit Kernel(const Problem &problem) : Bounds<T>(problem) {
         const int64_t fitting = TILE_BYTES / (p.n_features * GROUP * (int64_t)sizeof(T));
         n_groups = fitting < 1 ? 1 : fitting > MOST_GROUPS ? MOST_GROUPS : fitting;
         const int64_t tiles = PART_BYTES / (n_groups * GROUP * p.n_features * (int64_t)sizeof(T));
@@ -71,8 +70,8 @@ template <typename T> struct Kernel : Rows<T> {
     }
 
     int64_t scratch_bytes() const {
-        return n_groups * GROUP * (p.n_features + 4) * (int64_t)sizeof(T) +
-               (p.n_features + n_part) * (int64_t)sizeof(double);
+        return n_groups * GROUP * (p.n_features + 6) * (int64_t)sizeof(T) +
+               (p.n_features + n_part + p.n_clusters) * (int64_t)sizeof(double);
     }
 
     void use_scratch(T *scratch) {
@@ -80,10 +79,13 @@ template <typename T> struct Kernel : Rows<T> {
         best = scratch;
         second = best + n;
         length = second + n;
-        index = (Index *)(length + n);
-        tile = length + 2 * n;
+        upper = length + n;
+        lower = upper + n;
+        index = (Index *)(lower + n);
+        tile = lower + 2 * n;
         point = (double *)(tile + n * p.n_features);
         pending = (int64_t *)(point + p.n_features);
+        this->drift = (T *)(pending + n_part);
     }
 
     // Transpose up to GROUP samples; the lanes of absent ones hold zeros.
@@ -160,14 +162,15 @@ template <typename T> struct Kernel : Rows<T> {
         Vector *const second_of = (Vector *)(second + group * GROUP);
         Indices *const index_of = (Indices *)(index + group * GROUP);
         for (int64_t panel = begin; panel < end; panel++) {
-            const T *key = (const T *)p.panels + panel * p.n_features * WIDTH;
+            const T *const key = (const T *)p.panels + panel * p.n_features * WIDTH;
             const T *const norm = (const T *)p.key_norms + panel * WIDTH;
             Vector score[WIDTH][VECTORS];
             for (int j = 0; j < WIDTH; j++)
                 for (int v = 0; v < VECTORS; v++) score[j][v] = norm[j] - Vector{};
-            for (int64_t f = 0; f < p.n_features; f++, key += WIDTH)
+            for (int64_t f = 0; f < p.n_features; f++)
                 for (int j = 0; j < WIDTH; j++)
-                    for (int v = 0; v < VECTORS; v++) score[j][v] += column[f * VECTORS + v] * key[j];
+                    for (int v = 0; v < VECTORS; v++)
+                        score[j][v] += column[f * VECTORS + v] * key[j * p.n_features + f];
             for (int v = 0; v < VECTORS; v++) {
                 // Held in registers only now, so that the loop above has them all.
                 Vector first = best_of[v], next = second_of[v];
@@ -256,58 +259,18 @@ template <typename T> struct Kernel : Rows<T> {
         return true;
     }
 
-    // Bounds from the scores of the i-th sample. The squared distance to a center is its score plus r^2; the
-    // scores' errors are at most half the gap, and what is left of it and of `length_error` covers the
-    // roundings here. Without a decision by scores, or where a center that repeats another has none, the
-    // bounds are such that they decide nothing.
-    void set_bounds(int64_t row, int64_t i, T gap_of, bool certain) const {
-        const T r = length[i], square = r * r, error = gap_of + (T)p.length_error * square;
-        const T most = best[i] + square + error, least = second[i] + square - error;
-        const bool known = certain && p.distinct;
-        ((T *)p.upper)[row] = known ? root(most > 0 ? most : 0) * (1 + 4 * UNIT) : (T)INFINITY;
-        ((T *)p.lower)[row] = known && least > 0 ? root(least) * (1 - 4 * UNIT) : (T)0;
+    // Bounds from the scores of a tile. The squared distance to a center is its score plus r^2; the scores'
+    // errors are at most half the gap, and what is left of it and of `length_error` covers the roundings here.
+    void find_bounds(int64_t count) {
+        for (int64_t i = 0; i < count; i++) {
+            const T r = length[i], square = r * r, error = gap(i) + (T)p.length_error * square;
+            const T most = best[i] + square + error, least = second[i] + square - error;
+            upper[i] = root(most > 0 ? most : 0) * (T)(1 + 4 * UNIT);
+            lower[i] = root(least > 0 ? least : 0) * (T)(1 - 4 * UNIT);
+        }
     }
 
     static T root(T square) { return sizeof(T) == 4 ? (T)sqrtf((float)square) : (T)sqrt((double)square); }
-
-    // Label the samples whose bounds still tell their label, and list the others. With Hamerly's bounds: a
-    // distance changes by no more than its center moves. Each rounding is directed away from a decision by the
-    // factors. Bounds that decide are more than `certainty` apart, so that the exact rule, too, decides so.
-    int64_t prune(int64_t first, int64_t last) const {
-        T *const upper = (T *)p.upper, *const lower = (T *)p.lower;
-        const T wide = 1 - (T)p.certainty;
-        int64_t n_pending = 0;
-        for (int64_t row = first; row < last; row++) {
-            const int32_t label = p.previous[row];
-            const T own = upper[row] + (T)p.moves[label];
-            const T move = (T)(label == farthest ? next_move : largest_move);
-            const T other = lower[row] - move * (1 + 4 * UNIT);
-            upper[row] = own * (1 + 4 * UNIT);
-            lower[row] = other > 0 ? other * (1 - 4 * UNIT) : 0;
-            p.labels[row] = label;
-            if (upper[row] < lower[row] * wide) continue;
-            if (p.n_clusters >= MANY_CENTERS && lower[row] > 0) {
-                find_point(row);
-                const double squared = squared_distance(p.centers + label * p.n_features);
-                upper[row] = (T)(sqrt(squared) * (1 + p.certainty)) * (1 + 4 * UNIT);
-                if (upper[row] < lower[row] * wide) continue;
-            }
-            pending[n_pending++] = row;
-        }
-        return n_pending;
-    }
-
-    void find_largest_moves() {
-        for (int64_t j = 0; j < p.n_clusters; j++) {
-            if (p.moves[j] >= largest_move) {
-                next_move = largest_move;
-                largest_move = p.moves[j];
-                farthest = j;
-            } else if (p.moves[j] > next_move) {
-                next_move = p.moves[j];
-            }
-        }
-    }
 
     // Label the samples `rows` by their scores, and append the doubtful ones to a list; returns its new end.
     int64_t *label_tile(const int64_t *rows, int64_t count, int64_t *doubtful) {
@@ -318,10 +281,14 @@ template <typename T> struct Kernel : Rows<T> {
             find_lengths(group, rows + offset, rest < GROUP ? rest : GROUP);
         }
         meet_all(groups);
+        if (p.until) find_bounds(count);
         for (int64_t i = 0; i < count; i++) {
-            const T gap_of = gap(i);
-            const bool certain = second[i] - best[i] > gap_of;
-            if (p.upper) set_bounds(rows[i], i, gap_of, certain);
+            const bool certain = second[i] - best[i] > gap(i);
+            // Without a decision by scores, and where a center that repeats another has none, nothing is known.
+            if (p.until && certain && p.distinct)
+                this->set_bounds(rows[i], index[i], upper[i], lower[i]);
+            else if (p.until)
+                this->forget_bounds(rows[i]);
             if (certain || settle(rows[i], i)) {
                 p.labels[rows[i]] = (int32_t)index[i];
             } else {
@@ -334,12 +301,12 @@ template <typename T> struct Kernel : Rows<T> {
 
     int64_t assign(int64_t start, int64_t stop, int64_t *doubtful, int64_t *n_changed) {
         int64_t *end = doubtful, changed = 0;
-        if (p.moves) find_largest_moves();
+        if (p.bounded) this->round_drift();
         for (int64_t first = start; first < stop; first += n_part) {
             const int64_t last = stop - first < n_part ? stop : first + n_part;
             int64_t n_pending = last - first;
-            if (p.moves)
-                n_pending = prune(first, last);
+            if (p.bounded)
+                n_pending = this->screen(first, last, pending);
             else
                 for (int64_t i = 0; i < n_pending; i++) pending[i] = first + i;
             for (int64_t i = 0; i < n_pending; i += n_groups * GROUP) {
@@ -347,11 +314,10 @@ template <typename T> struct Kernel : Rows<T> {
                 end = label_tile(pending + i, rest < n_groups * GROUP ? rest : n_groups * GROUP, end);
             }
             if (!p.previous) continue;
-            for (int64_t row = first; row < last; row++) {
-                if (p.labels[row] < 0) continue;
-                changed += p.labels[row] != p.previous[row];
-                this->add_row(row);
-            }
+            if (p.bounded && p.only_changes)  // all others keep their labels
+                for (int64_t i = 0; i < n_pending; i++) changed += this->count_row(pending[i]);
+            else
+                for (int64_t row = first; row < last; row++) changed += this->count_row(row);
         }
         *n_changed += changed;
         return end - doubtful;
@@ -361,15 +327,15 @@ template <typename T> struct Kernel : Rows<T> {
 template <typename T> double pack(const Problem *problem) {
     const Problem &p = *problem;
     T *const panels = (T *)p.panels, *const norms = (T *)p.key_norms;
-    const int64_t d = p.n_features, k = p.n_clusters, width = p.panel_width;
+    const int64_t d = p.n_features, k = p.n_clusters;
     double largest = 0.0;
-    for (int64_t j = 0; j < p.n_panels * width; j++) {
-        T *const panel = panels + j / width * d * width + j % width;
+    for (int64_t j = 0; j < p.n_panels * p.panel_width; j++) {
+        T *const panel = panels + j * d;
         double norm = 0.0;
         for (int64_t f = 0; f < d; f++) {
             const double key = j < k ? p.keys[j * d + f] : 0.0;
             norm += key * key;
-            panel[f * width] = (T)key * -2;
+            panel[f] = (T)key * -2;
         }
         norms[j] = j < k ? (T)norm : (T)INFINITY;
         largest = norm > largest ? norm : largest;
@@ -406,4 +372,5 @@ const Kernels SKTRANSCLUST_KERNELS = {SKTRANSCLUST_NAME,
                                       {pack<float>, pack<double>},
                                       {assign<float>, assign<double>},
                                       {squares<float>, squares<double>},
+                                      {sums<float>, sums<double>},
                                       {moments<float>, moments<double>}};

@@ -21,22 +21,28 @@ struct Problem {
     int64_t panel_width;      // 1 to 6
     const double *centers;    // (n_clusters, n_features): in the reference frame
     const double *keys;       // the same in local coordinates
-    void *panels;             // T, (n_panels, n_features, panel_width): keys times -2, then zeros
-    void *key_norms;          // T, (n_panels, panel_width): squared lengths of keys; infinite where none can win
+    void *panels;             // T, (n_panels * panel_width, n_features): keys times -2, then zeros
+    void *key_norms;          // T, (n_panels * panel_width,): squared lengths of keys; infinite where none can win
     double bound[3];          // coefficients of 1, r and r^2 in the bound; r is the length of a sample
     double longest;           // longer samples are doubtful
     double lattice;           // a power of two; coordinates that are integers up to largest_integer times it
     double largest_integer;   // have squared distances free of rounding
-    void *upper;              // T, (n_samples,): kept from one iteration to the next, at least the distance to
-    void *lower;              // the center of the label and at most that to any other center; null for none
-    const double *moves;      // (n_clusters,): how far centers moved since, rounded up; null if bounds are unset
+    double reach;             // the largest length of a key
+    // Bounds that are kept from one iteration to the next; see bounds.h.
+    void *until;              // T, (n_samples,): the drift below which a sample keeps its label; null for none
+    void *lower;              // T, (n_samples,): at most the distance to other centers, plus their drift
+    const double *drift;      // (n_clusters,): how far centers and all others have moved, added up, rounded up
+    const double *others;     // (n_clusters,): the part of all others
+    int64_t bounded;          // whether the bounds hold for the previous labels
     double certainty;         // what bounds have to differ by, relatively, to decide
     double length_error;      // relative error of a squared length, with room for a few roundings
     int64_t distinct;         // whether no center repeats another
     const int32_t *previous;  // (n_samples,): labels to count changes against; null to assign alone
     int32_t *labels;          // (n_samples,); -1 where doubtful
+    int64_t only_changes;     // add up what changes: samples of another label than before leave their old cluster
     double *sums;             // (n_clusters, n_features)
     double *cluster_weights;  // (n_clusters,)
+    double *masses;           // (n_clusters,): weights times lengths; used where lengths are known
 };
 
 // The kernels of one instruction set, each for float and for double.
@@ -52,6 +58,8 @@ struct Kernels {
     // Writes the squared distances of samples start..stop to the centers of their labels. `point` is scratch
     // memory of n_features numbers, here and below.
     void (*squares[2])(const Problem *, int64_t start, int64_t stop, double *point, double *squared);
+    // Adds samples start..stop to the clusters of their labels.
+    void (*sums[2])(const Problem *, int64_t start, int64_t stop);
     // Writes lengths, given one center at the origin; adds the samples to `sums`, and their squared lengths,
     // plain and weighted, to `squares`. The score frame has to be the reference frame.
     void (*moments[2])(const Problem *, int64_t start, int64_t stop, double *point, double *squares);

@@ -47,18 +47,27 @@ template <typename T> struct Rows {
         return (part[0] + part[1]) + (part[2] + part[3]);
     }
 
-    // Add the sample to its cluster; the order of additions to a sum is that of the rows.
-    void add_row(int64_t row) const {
-        const int64_t label = p.labels[row];
-        const double weight = p.weights ? p.weights[row] : 1.0;
-        double *const sum = p.sums + label * p.n_features;
-        p.cluster_weights[label] += weight;
+    // Add the sample, times a factor, to a cluster; the order of additions to a sum is that of the rows.
+    void add_row(int64_t row, int64_t cluster, double factor) const {
+        const double weight = p.weights ? factor * p.weights[row] : factor;
+        double *const __restrict sum = p.sums + cluster * p.n_features;
+        const T *const __restrict value = values + row * p.row_stride;
+        p.cluster_weights[cluster] += weight;
+        if (p.lengths) p.masses[cluster] += weight * (double)((const T *)p.lengths)[row];
         if (plain_rows) {
-            const T *const value = values + row * p.row_stride;
             for (int64_t f = 0; f < p.n_features; f++) sum[f] += (double)(value[f] - shift[f]) * weight;
         } else {
             for (int64_t f = 0; f < p.n_features; f++) sum[f] += (double)local(row, f) * weight;
         }
+    }
+
+    // Add a sample up by its label, if that is not doubtful; returns whether it is another one than before.
+    bool count_row(int64_t row) const {
+        const int32_t label = p.labels[row], before = p.previous[row];
+        if (label < 0 || (p.only_changes && label == before)) return false;
+        if (p.only_changes) add_row(row, before, -1.0);
+        add_row(row, label, 1.0);
+        return label != before;
     }
 };
 
@@ -70,6 +79,12 @@ void squares(const Problem *problem, int64_t start, int64_t stop, double *point,
         rows.find_point(row);
         squared[row] = rows.squared_distance(problem->centers + problem->labels[row] * problem->n_features);
     }
+}
+
+template <typename T>
+void sums(const Problem *problem, int64_t start, int64_t stop) {
+    const Rows<T> rows(*problem);
+    for (int64_t row = start; row < stop; row++) rows.add_row(row, problem->labels[row], 1.0);
 }
 
 template <typename T>
