@@ -10,7 +10,6 @@ import scipy.sparse as sp
 import torch
 
 from ._validation import check_centers, is_array
-from .core.samples import pairwise_squares
 from .core.streamed import StreamedCore
 
 
@@ -103,32 +102,18 @@ def kmeans_plusplus(
     indices = np.empty(n_clusters, dtype=np.int64)
     indices[0] = random_state.choice(n_samples, p=sample_weight / sample_weight.sum())
     nearest = np.full(n_samples, np.inf)  # squared distance of each sample to the centers so far
-    nearest = _with_candidates(core, indices[:1], nearest)[0]
-    potential = nearest @ sample_weight
+    found = core.closer(core.samples.rows(indices[:1]).cpu().numpy(), nearest, sample_weight)
+    best = 0
     for cluster in range(1, n_clusters):
-        drawn = random_state.uniform(size=n_trials) * potential
-        candidates = np.searchsorted(np.cumsum(sample_weight * nearest), drawn)
+        nearest[found.rows[best]] = found.squared[best]
+        cumulated = np.cumsum(sample_weight * nearest)
+        candidates = np.searchsorted(cumulated, random_state.uniform(size=n_trials) * cumulated[-1])
         # Rounding can carry a draw past the end.
         np.minimum(candidates, n_samples - 1, out=candidates)
-        with_candidate = _with_candidates(core, candidates, nearest)  # (n_trials, n)
-        potentials = with_candidate @ sample_weight
-        best = int(np.argmin(potentials))
-        indices[cluster], nearest, potential = candidates[best], with_candidate[best], potentials[best]
+        found = core.closer(core.samples.rows(candidates).cpu().numpy(), nearest, sample_weight)
+        best = int(np.argmax(found.gains))
+        indices[cluster] = candidates[best]
     return indices
-
-
-def _with_candidates(core: StreamedCore, candidates: np.ndarray, nearest: np.ndarray) -> np.ndarray:
-    """Return what `nearest` becomes with each candidate added: shape (n_candidates, n_samples)."""
-    points = core.samples.rows(candidates)
-    out = np.empty((len(candidates), core.samples.n_samples))
-
-    def work(tiles: list[tuple[int, int]]) -> None:
-        for start, stop in tiles:
-            squared = pairwise_squares(core.samples.tile(start, stop), points)  # (tile, m)
-            np.minimum(nearest[start:stop], squared.T.cpu().numpy(), out=out[:, start:stop])
-
-    core.run(work, len(candidates))
-    return out
 
 
 def random_samples(

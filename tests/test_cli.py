@@ -8,6 +8,8 @@ import torch
 
 from sktransclust.checkpoint import checkpoint_info, list_checkpoints, load_checkpoint
 from sktransclust.cli import main
+from sktransclust.core import library
+from sktransclust.core.library import instruction_sets
 from sktransclust.model import LloydConfig
 from sktransclust.tasks import TaskDistribution
 from sktransclust.training import Recipe, TrainingConfig, format_recipe, read_recipe, train
@@ -112,10 +114,16 @@ def test_info_of_a_file_holds_the_recipe_that_made_it(recipe_file, tmp_path, cap
     assert read_recipe(again).training.clip_norm == math.inf
 
 
-def test_info_alone_lists_the_bundled_checkpoints(capsys):
+def test_info_alone_lists_the_backends_and_the_bundled_checkpoints(capsys, monkeypatch):
     assert main(["info"]) == 0
-    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]]
+    backends, checkpoints = capsys.readouterr().out.split("\n\n")
+    assert [line.split()[1] for line in backends.splitlines()] == ["compiled", "streamed", "dense"]
+    assert all(name in backends for name in instruction_sets())
+    names = [line.split()[0] for line in checkpoints.splitlines()[1:]]
     assert names == [info.name for info in list_checkpoints()]
+    monkeypatch.setattr(library, "instruction_sets", dict)
+    assert main(["info"]) == 0
+    assert "without a compiler" in capsys.readouterr().out.splitlines()[0]
 
 
 def test_help_needs_no_torch():

@@ -10,18 +10,22 @@ from sktransclust._engine import fit_core
 from sktransclust.initialization import initializer, kmeans_plusplus, random_samples
 
 
-def core_of(X):
-    return fit_core(X, None, torch.device("cpu"), "streamed", "binary", 2)
+def core_of(X, backend="auto"):
+    return fit_core(X, None, torch.device("cpu"), backend, "binary", 2)
 
 
-@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize(
+    ("kind", "backend"),
+    [(np.asarray, "auto"), (np.asarray, "streamed"), (sp.csr_array, "streamed")],
+    ids=["dense", "streamed", "csr"],
+)
 @pytest.mark.parametrize("n_clusters", [1, 2, 9, 40])
-def test_kmeans_plusplus_chooses_what_scikit_learn_chooses(kind, n_clusters):
+def test_kmeans_plusplus_chooses_what_scikit_learn_chooses(kind, backend, n_clusters):
     for seed in range(10):
         rng = np.random.default_rng(seed)
         X, weights = rng.standard_normal((200, 3)), rng.random(200)
         state, same_state = np.random.RandomState(seed), np.random.RandomState(seed)
-        indices = kmeans_plusplus(core_of(kind(X)), n_clusters, weights, state)
+        indices = kmeans_plusplus(core_of(kind(X), backend), n_clusters, weights, state)
         expected = reference(X, n_clusters, sample_weight=weights, random_state=same_state)[1]
         np.testing.assert_array_equal(indices, expected)
         assert state.uniform() == same_state.uniform()
@@ -38,6 +42,25 @@ def test_kmeans_plusplus_finds_each_of_a_few_distinct_points():
     X = np.repeat(np.eye(6), 30, axis=0) + 1e6
     indices = kmeans_plusplus(core_of(X), 6, np.ones(180), np.random.RandomState(3))
     assert set(indices // 30) == set(range(6))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("n_features", [1, 3, 17])
+def test_samples_closer_than_so_far_are_those_of_float64_differences(dtype, n_features):
+    rng = np.random.default_rng(0)
+    X, weights = rng.standard_normal((333, n_features)).astype(dtype) + 100, rng.random(333)
+    for backend in ("auto", "streamed"):
+        core = core_of(X, backend)
+        points = core.samples.rows(np.array([5, 70, 5])).numpy()
+        squared = ((X.astype("f8")[:, None] - X[[5, 70, 5]].astype("f8")) ** 2).sum(2)
+        nearest = squared[:, 1] * rng.uniform(0.5, 1.5, 333)
+        found = core.closer(points, nearest, weights)
+        for j in range(3):
+            closer = np.flatnonzero(squared[:, j] < nearest)
+            np.testing.assert_array_equal(found.rows[j], closer)
+            np.testing.assert_allclose(found.squared[j], squared[closer, j], rtol=1e-9, atol=1e-12)
+            gain = weights[closer] @ (nearest[closer] - squared[closer, j])
+            np.testing.assert_allclose(found.gains[j], gain, rtol=1e-9)
 
 
 @pytest.mark.parametrize("choose", [kmeans_plusplus, random_samples])

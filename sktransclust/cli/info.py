@@ -1,4 +1,4 @@
-"""``sktransclust info``: describe a checkpoint, or list those that come with the package."""
+"""``sktransclust info``: the backends and checkpoints of this installation, or one checkpoint."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -9,7 +9,7 @@ if TYPE_CHECKING:  # imported where used, so that --help is fast
 
 def add_info(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the parser."""
-    info = commands.add_parser("info", help="describe a checkpoint, or list those that come with the package")
+    info = commands.add_parser("info", help="list backends and checkpoints, or describe a checkpoint")
     info.add_argument("checkpoint", nargs="?", metavar="NAME-or-FILE")
     info.set_defaults(run=_info)
 
@@ -18,6 +18,7 @@ def _info(options: argparse.Namespace) -> int:
     from ..checkpoint import checkpoint_info, list_checkpoints
 
     if options.checkpoint is None:
+        print(*_backends(), "", sep="\n")
         infos = list_checkpoints()
         width = max([len(info.name) for info in infos], default=0)
         print(f"{'name':{width}}   d   k   Eq. 20   steps")
@@ -28,6 +29,21 @@ def _info(options: argparse.Namespace) -> int:
     else:
         print(_description(checkpoint_info(options.checkpoint)), end="")
     return 0
+
+
+def _backends() -> list[str]:
+    """Say which backends can run here; the last instruction set is the one that is used."""
+    from ..core.library import instruction_sets
+
+    sets = ", ".join(instruction_sets())
+    compiled = (
+        f"on the CPU, with {sets}" if sets else "not built: the package was installed without a compiler"
+    )
+    return [
+        f"backend compiled  {compiled}",
+        "backend streamed  on the CPU and on CUDA",
+        "backend dense     on the CPU and on CUDA",
+    ]
 
 
 def _description(info: "CheckpointInfo") -> str:

@@ -11,111 +11,24 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import functools
+import itertools
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
-from . import __path__ as _folders
 from .dense_samples import DenseSamples
+from .library import Problem, instruction_sets
 from .nearest import Keys, bound_coefficients, nearest
-from .partial import Moments, Partial
+from .partial import Closer, Moments, Partial
 from .streamed import Iteration, Ranges, Result, StreamedCore
 from .threads import ordered_map
 
 _CHUNK_WORK = 2**24  # of a chunk at least, in features of samples times clusters
 _MAX_CHUNKS = 64
 _PANEL_WIDTH = 6  # at most: the keys whose scores a kernel holds in registers
-
-
-class _Problem(ctypes.Structure):
-    """`Problem` of kernel.h, which describes the fields."""
-
-    _fields_ = [
-        ("values", ctypes.c_void_p),
-        ("row_stride", ctypes.c_int64),
-        ("column_stride", ctypes.c_int64),
-        ("n_features", ctypes.c_int64),
-        ("shift", ctypes.c_void_p),
-        ("scale", ctypes.c_double),
-        ("reference_scale", ctypes.c_double),
-        ("lengths", ctypes.c_void_p),
-        ("weights", ctypes.c_void_p),
-        ("n_clusters", ctypes.c_int64),
-        ("n_panels", ctypes.c_int64),
-        ("panel_width", ctypes.c_int64),
-        ("centers", ctypes.c_void_p),
-        ("keys", ctypes.c_void_p),
-        ("panels", ctypes.c_void_p),
-        ("key_norms", ctypes.c_void_p),
-        ("bound", ctypes.c_double * 3),
-        ("longest", ctypes.c_double),
-        ("lattice", ctypes.c_double),
-        ("largest_integer", ctypes.c_double),
-        ("reach", ctypes.c_double),
-        ("until", ctypes.c_void_p),
-        ("lower", ctypes.c_void_p),
-        ("drift", ctypes.c_void_p),
-        ("others", ctypes.c_void_p),
-        ("bounded", ctypes.c_int64),
-        ("certainty", ctypes.c_double),
-        ("length_error", ctypes.c_double),
-        ("distinct", ctypes.c_int64),
-        ("previous", ctypes.c_void_p),
-        ("labels", ctypes.c_void_p),
-        ("only_changes", ctypes.c_int64),
-        ("sums", ctypes.c_void_p),
-        ("cluster_weights", ctypes.c_void_p),
-        ("masses", ctypes.c_void_p),
-    ]
-
-
-def _functions(result: Any, *arguments: Any) -> Any:
-    """Return the type of a pair of kernels, for float and for double."""
-    return ctypes.CFUNCTYPE(result, ctypes.POINTER(_Problem), *arguments) * 2
-
-
-class _Kernels(ctypes.Structure):
-    """`Kernels` of kernel.h."""
-
-    _fields_ = [
-        ("name", ctypes.c_char_p),
-        ("problem_bytes", ctypes.c_int64),
-        ("pack", _functions(ctypes.c_double)),
-        (
-            "assign",
-            _functions(
-                ctypes.c_int64,
-                ctypes.c_int64,
-                ctypes.c_int64,
-                ctypes.c_void_p,
-                ctypes.POINTER(ctypes.c_int64),
-            ),
-        ),
-        ("squares", _functions(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)),
-        ("sums", _functions(None, ctypes.c_int64, ctypes.c_int64)),
-        ("moments", _functions(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)),
-    ]
-
-
-@functools.cache
-def instruction_sets() -> dict[str, Any]:
-    """Return the kernels that this machine can run, by name, the fastest last; none if they are not built."""
-    # In an editable install, the folder of the library is not that of this file.
-    names = [Path(folder, f"_kernels{suffix}") for folder in _folders for suffix in (".so", ".dll")]
-    found = [name for name in names if name.exists()]
-    if not found:
-        return {}
-    library = ctypes.CDLL(str(found[0]))
-    library.sktransclust_kernels.restype = ctypes.POINTER(_Kernels)
-    kernels = [k.contents for k in map(library.sktransclust_kernels, range(3)) if k]
-    if any(k.problem_bytes != ctypes.sizeof(_Problem) for k in kernels):
-        raise ImportError(f"{found[0]} is of another version: install the package again.")
-    return {k.name.decode(): k for k in kernels}
 
 
 class PackedKeys:
@@ -125,14 +38,14 @@ class PackedKeys:
     ----------
     centers : ndarray of shape (n_clusters, n_features), float64, in the reference frame
     samples : DenseSamples
-    problem : _Problem
+    problem : Problem
         Describes the samples; here it is completed, but for what belongs to a chunk.
     pack : callable
         The kernel that fills in the panels.
     """
 
     def __init__(
-        self, centers: np.ndarray, samples: DenseSamples, problem: _Problem, pack: Callable[..., float]
+        self, centers: np.ndarray, samples: DenseSamples, problem: Problem, pack: Callable[..., float]
     ) -> None:
         self.centers, self._samples, self.problem = np.ascontiguousarray(centers), samples, problem
         self._score = self.centers
@@ -251,13 +164,13 @@ class CompiledCore(StreamedCore):
         kind = 0 if samples.dtype == torch.float32 else 1
         self._pack, self._assign = kernels.pack[kind], kernels.assign[kind]
         self._squares, self._moments = kernels.squares[kind], kernels.moments[kind]
-        self._add_up = kernels.sums[kind]
+        self._add_up, self._closer = kernels.sums[kind], kernels.closer[kind]
         shift = samples.score_frame.shift
         self._shift = np.zeros(samples.n_features) if shift is None else shift
         self._shift = self._shift.astype(samples.numpy_dtype)
         self._same_frame = samples.reference_frame is samples.score_frame
         assert self._same_frame or samples.reference_frame.shift is None
-        self._base = _Problem(
+        self._base = Problem(
             values=samples.values.data_ptr(),
             row_stride=samples.values.stride(0),
             column_stride=samples.values.stride(1),
@@ -273,8 +186,8 @@ class CompiledCore(StreamedCore):
         if not self._same_frame:
             self._base.reference_scale = math.ldexp(1.0, -samples.reference_frame.exponent)
 
-    def _problem(self) -> _Problem:
-        problem = _Problem.from_buffer_copy(self._base)
+    def _problem(self) -> Problem:
+        problem = Problem.from_buffer_copy(self._base)
         if self.samples.norms is not None:
             problem.lengths = self.samples.norms.data_ptr()
         return problem
@@ -320,7 +233,7 @@ class CompiledCore(StreamedCore):
 
         return functools.reduce(operator.iadd, self._results(work, n_clusters))
 
-    def _collect(self, problem: _Problem, partial: Partial, labels: torch.Tensor) -> None:
+    def _collect(self, problem: Problem, partial: Partial, labels: torch.Tensor) -> None:
         """Let a kernel read and write labels, and add to a partial."""
         problem.labels = labels.data_ptr()
         problem.sums, problem.cluster_weights = partial.sums.data_ptr(), partial.weights.data_ptr()
@@ -328,7 +241,7 @@ class CompiledCore(StreamedCore):
 
     def assign_chunk(self, tiles: Ranges, keys: PackedKeys, labels: torch.Tensor) -> None:
         """Write the labels of a chunk of tiles."""
-        problem = _Problem.from_buffer_copy(keys.problem)
+        problem = Problem.from_buffer_copy(keys.problem)
         problem.labels = labels.data_ptr()
         doubtful, _ = self._label(tiles, problem)
         for index in self._parts(doubtful, problem.n_clusters):
@@ -344,7 +257,7 @@ class CompiledCore(StreamedCore):
     ) -> None:
         """Write the labels of a chunk of tiles, and add their samples and their changes to `partial`."""
         assert self._same_frame
-        problem = _Problem.from_buffer_copy(keys.problem)
+        problem = Problem.from_buffer_copy(keys.problem)
         problem.previous = previous.data_ptr()
         self._collect(problem, partial, labels)
         if (memory := self._memory) is not None:
@@ -392,6 +305,24 @@ class CompiledCore(StreamedCore):
         point = np.empty(self.samples.n_features)
         self._squares(problem, tiles[0][0], tiles[-1][1], point.ctypes.data, squared.data_ptr())
 
+    def closer_chunk(
+        self, tiles: Ranges, points: np.ndarray, nearest: np.ndarray, weights: np.ndarray
+    ) -> Closer:
+        """Return which samples of a chunk of tiles are closer to each point than `nearest`."""
+        problem, start, stop = self._problem(), tiles[0][0], tiles[-1][1]
+        problem.centers, problem.n_clusters = points.ctypes.data, len(points)
+        problem.weights = weights.ctypes.data
+        rows, squared = (np.empty((len(points), stop - start), dtype) for dtype in (np.int64, np.float64))
+        counts, gains = np.zeros(len(points), np.int64), np.zeros(len(points))
+        outputs = (array.ctypes.data for array in (nearest, rows, squared, counts, gains))
+        if self._closer(problem, start, stop, *outputs) < 0:
+            raise MemoryError("The scratch memory of a compiled kernel could not be allocated.")
+        return Closer(
+            [row[:count].copy() for row, count in zip(rows, counts, strict=True)],
+            [found[:count].copy() for found, count in zip(squared, counts, strict=True)],
+            gains,
+        )
+
     def moments_chunk(self, tiles: Ranges, moments: Moments, norms: torch.Tensor) -> None:
         """Add a chunk of tiles to `moments`, and write its samples' lengths."""
         assert self._same_frame
@@ -404,16 +335,17 @@ class CompiledCore(StreamedCore):
         moments.weighted_squares += float(squares[1])
 
     def _chunks(self, n_clusters: int) -> list[Ranges]:
-        """Divide the samples into ranges that are worth a call, and the clusters' sums of each."""
-        n_samples, per_sample = self.samples.n_samples, max(n_clusters, 16) * (self.samples.n_features + 8)
-        rows = max(_CHUNK_WORK // per_sample, 2 * n_clusters, -(-n_samples // _MAX_CHUNKS))
-        return [[(start, min(start + rows, n_samples))] for start in range(0, n_samples, rows)]
+        """Make chunks that are worth a call, and the sums that each has of its own."""
+        tiles = list(itertools.chain.from_iterable(super()._chunks(n_clusters)))
+        rows = max(_CHUNK_WORK // (max(n_clusters, 16) * (self.samples.n_features + 8)), 2 * n_clusters)
+        per_chunk = max(-(-len(tiles) // _MAX_CHUNKS), rows // (tiles[0][1] - tiles[0][0]), 1)
+        return [tiles[first : first + per_chunk] for first in range(0, len(tiles), per_chunk)]
 
     def _results(self, work: Callable[[Ranges], Result], n_clusters: int) -> Iterator[Result]:
         chunks = self._chunks(n_clusters)
         return ordered_map(work, chunks) if len(chunks) > 1 else map(work, chunks)
 
-    def _label(self, tiles: Ranges, problem: _Problem) -> tuple[np.ndarray, int]:
+    def _label(self, tiles: Ranges, problem: Problem) -> tuple[np.ndarray, int]:
         """Run the kernel on a chunk; return the indices of doubtful samples and how many others changed."""
         start, stop = tiles[0][0], tiles[-1][1]
         doubtful = np.empty(stop - start, dtype=np.int64)

@@ -299,6 +299,46 @@ template <typename T> struct Kernel : Bounds<T> {
         return doubtful;
     }
 
+    // Squared distances in T have a relative error of no more than (n_features + 3) u, for the centers are
+    // samples: with twice that in hand they tell which samples cannot be closer than they are.
+    int64_t find_closer(int64_t start, int64_t stop, const double *nearest, int64_t *found, double *squared,
+                        int64_t *n_found, double *gains) {
+        const double room = 1 + 2 * (double)(p.n_features + 4) * UNIT;
+        for (int64_t first = start; first < stop; first += GROUP) {
+            const int64_t count = stop - first < GROUP ? stop - first : GROUP;
+            for (int64_t lane = 0; lane < count; lane++) pending[lane] = first + lane;
+            load_group(tile, pending, count);
+            for (int64_t j = 0; j < p.n_clusters; j++) {
+                const double *const center = p.centers + j * p.n_features;
+                const int64_t begin = j * (stop - start);
+                find_distances(center);
+                for (int64_t lane = 0; lane < count; lane++) {
+                    const int64_t row = first + lane;
+                    if (!((double)best[lane] < nearest[row] * room)) continue;
+                    find_point(row);
+                    const double exact = squared_distance(center);
+                    if (!(exact < nearest[row])) continue;
+                    found[begin + n_found[j]] = row;
+                    squared[begin + n_found[j]++] = exact;
+                    gains[j] += p.weights[row] * (nearest[row] - exact);
+                }
+            }
+        }
+        return 0;
+    }
+
+    // Squared distances, by differences, of the first group to a center.
+    void find_distances(const double *center) {
+        const Vector *const column = (const Vector *)tile;
+        Vector sum[VECTORS] = {};
+        for (int64_t f = 0; f < p.n_features; f++)
+            for (int v = 0; v < VECTORS; v++) {
+                const Vector difference = column[f * VECTORS + v] - (T)center[f];
+                sum[v] += difference * difference;
+            }
+        memcpy(best, sum, sizeof sum);
+    }
+
     int64_t assign(int64_t start, int64_t stop, int64_t *doubtful, int64_t *n_changed) {
         int64_t *end = doubtful, changed = 0;
         if (p.bounded) this->round_drift();
@@ -351,18 +391,31 @@ template <typename T> double pack(const Problem *problem) {
     return sqrt(largest);
 }
 
-template <typename T>
-int64_t assign(const Problem *problem, int64_t start, int64_t stop, int64_t *doubtful, int64_t *n_changed) {
+// Give work a kernel with scratch memory; returns what that does, or -1 for lack of memory.
+template <typename T, typename Work> int64_t with_kernel(const Problem *problem, Work work) {
     const size_t alignment = 64;
     Kernel<T> kernel(*problem);
     void *const memory = malloc((size_t)kernel.scratch_bytes() + alignment);
     if (!memory) return -1;
     kernel.use_scratch((T *)(((uintptr_t)memory + alignment - 1) / alignment * alignment));
-    const int64_t n_doubtful = kernel.assign(start, stop, doubtful, n_changed);
+    const int64_t result = work(kernel);
     free(memory);
-    return n_doubtful;
+    return result;
 }
 
+template <typename T>
+int64_t assign(const Problem *problem, int64_t start, int64_t stop, int64_t *doubtful, int64_t *n_changed) {
+    return with_kernel<T>(
+        problem, [=](Kernel<T> &kernel) { return kernel.assign(start, stop, doubtful, n_changed); });
+}
+
+template <typename T>
+int64_t closer(const Problem *problem, int64_t start, int64_t stop, const double *nearest, int64_t *rows,
+               double *squared, int64_t *counts, double *gains) {
+    return with_kernel<T>(problem, [=](Kernel<T> &kernel) {
+        return kernel.find_closer(start, stop, nearest, rows, squared, counts, gains);
+    });
+}
 
 }  // namespace
 
@@ -373,4 +426,5 @@ const Kernels SKTRANSCLUST_KERNELS = {SKTRANSCLUST_NAME,
                                       {assign<float>, assign<double>},
                                       {squares<float>, squares<double>},
                                       {sums<float>, sums<double>},
+                                      {closer<float>, closer<double>},
                                       {moments<float>, moments<double>}};

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-// Samples and centers; `compiled.py` mirrors this structure field by field. T is the data's type.
+// Samples and centers; `library.py` mirrors this structure field by field. T is the data's type.
 struct Problem {
     const void *values;       // T, (n_samples, n_features), of any strides
     int64_t row_stride;       // in elements, as is the next one
@@ -60,6 +60,11 @@ struct Kernels {
     void (*squares[2])(const Problem *, int64_t start, int64_t stop, double *point, double *squared);
     // Adds samples start..stop to the clusters of their labels.
     void (*sums[2])(const Problem *, int64_t start, int64_t stop);
+    // For each center, which is a sample, writes which of the samples start..stop are closer to it than
+    // `nearest`, of shape (n_samples,), and their squared distances, both of shape (n_clusters, stop - start);
+    // adds how many they are, and by how much their weighted sum becomes less. Returns -1 for lack of memory.
+    int64_t (*closer[2])(const Problem *, int64_t start, int64_t stop, const double *nearest, int64_t *rows,
+                         double *squared, int64_t *counts, double *gains);
     // Writes lengths, given one center at the origin; adds the samples to `sums`, and their squared lengths,
     // plain and weighted, to `squares`. The score frame has to be the reference frame.
     void (*moments[2])(const Problem *, int64_t start, int64_t stop, double *point, double *squares);

@@ -6,8 +6,10 @@ between threads, devices or machines but the centers.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from .samples import Tile, cluster_sums
@@ -101,3 +103,32 @@ class Moments:
         mean = self.sums / n_samples
         total = self.squares / n_samples - float(mean.square().sum())
         return max(total, 0.0) / len(mean)
+
+
+@dataclass
+class Closer:
+    """Which samples of a range are closer to some points than to the centers so far.
+
+    Attributes
+    ----------
+    rows : list of ndarray of shape (n_closer,), int64
+        For each point, the indices of samples that are closer to it, in order.
+    squared : list of ndarray of shape (n_closer,), float64
+        Their squared distances to the point, in the reference frame.
+    gains : ndarray of shape (n_points,), float64
+        By how much the weighted squared distances of all of them become less.
+    """
+
+    rows: list[np.ndarray]
+    squared: list[np.ndarray]
+    gains: np.ndarray
+
+    @classmethod
+    def joined(cls, parts: Iterable[Closer]) -> Closer:
+        """Return what several ranges contribute, in their order."""
+        found = list(parts)
+        rows, squared = (
+            [np.concatenate(of_point) for of_point in zip(*(getattr(f, name) for f in found), strict=True)]
+            for name in ("rows", "squared")
+        )
+        return cls(rows, squared, np.sum([f.gains for f in found], axis=0))

@@ -20,8 +20,8 @@ import numpy as np
 import torch
 
 from .nearest import Keys, nearest
-from .partial import Moments, Partial
-from .samples import Samples
+from .partial import Closer, Moments, Partial
+from .samples import Samples, pairwise_squares
 from .threads import ordered_map
 
 Result = TypeVar("Result")
@@ -179,6 +179,39 @@ class StreamedCore:
         if self.sample_weight is not None:
             squared *= self.sample_weight
         return float(np.sum(squared.cpu().numpy()))  # pairwise and on one thread: one order
+
+    @_with_smaller_tiles
+    def closer(self, points: np.ndarray, nearest: np.ndarray, weights: np.ndarray) -> Closer:
+        """Find the samples that are closer to some of them than `nearest`.
+
+        Parameters
+        ----------
+        points : ndarray of shape (m, n_features), float64
+            Samples, in the reference frame.
+        nearest : ndarray of shape (n_samples,), float64
+            Squared distances.
+        weights : ndarray of shape (n_samples,), float64
+            For the gains.
+        """
+        points = np.ascontiguousarray(points)
+
+        def work(tiles: Ranges) -> Closer:
+            return self.closer_chunk(tiles, points, nearest, weights)
+
+        return Closer.joined(self._results(work, len(points)))
+
+    def closer_chunk(
+        self, tiles: Ranges, points: np.ndarray, nearest: np.ndarray, weights: np.ndarray
+    ) -> Closer:
+        """Return which samples of a chunk of tiles are closer to each point than `nearest`."""
+        reference, parts = torch.as_tensor(points).to(self.samples.device), []
+        for start, stop in tiles:
+            squared = pairwise_squares(self.samples.tile(start, stop), reference).T.cpu().numpy()  # (m, tile)
+            rows = [start + np.flatnonzero(distances < nearest[start:stop]) for distances in squared]
+            found = [distances[row - start] for distances, row in zip(squared, rows, strict=True)]
+            gains = [weights[row] @ (nearest[row] - less) for row, less in zip(rows, found, strict=True)]
+            parts.append(Closer(rows, found, np.array(gains)))
+        return Closer.joined(parts)
 
     @_with_smaller_tiles
     def moments(self) -> Moments:
