@@ -31,6 +31,11 @@ LAYOUTS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def bounds_for_small_problems_too(monkeypatch):
+    monkeypatch.setattr(compiled, "_WORTH_BOUNDS", 0)
+
+
 @pytest.fixture(params=list(BUILT))
 def instruction_set(request):
     return request.param

@@ -135,6 +135,9 @@ def test_the_command_times_tiny_problems_writes_them_and_draws_them(tmp_path, ca
     assert all(float(row["agreement"]) == 1.0 for row in rows if row["data"] != "sparse")
     assert main(["bench", "--chart", str(table), str(picture)]) == 0
     assert picture.read_bytes().startswith(b"\x89PNG")
+    again = capsys.readouterr().out.splitlines()
+    assert len(again) == 1 + len(QUICK) * 2 + 2
+    assert set(again) <= set(printed.splitlines())
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,11 @@ def add_bench(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     bench = commands.add_parser("bench", help="time fits and predictions beside other k-means programs")
     bench.add_argument("--out", metavar="FILE.csv", type=Path, help="write every timing to this file")
     bench.add_argument(
-        "--chart", nargs=2, metavar=("FILE.csv", "PICTURE"), type=Path, help="only draw a file's timings"
+        "--chart",
+        nargs=2,
+        metavar=("FILE.csv", "PICTURE"),
+        type=Path,
+        help="only draw and print a file's timings",
     )
     bench.add_argument("--quick", action="store_true", help="tiny problems, for a look at how it works")
     bench.add_argument("--growth", action="store_true", help="also time against n, d and k, with exponents")
@@ -38,6 +42,8 @@ def _bench(options: argparse.Namespace) -> int:
 
     if options.chart:
         report.draw_chart(*options.chart)
+        lines = report.compare(report.read_rows(options.chart[0]))
+        print(report.HEADING, *map(report.format_line, lines), *report.summary(lines), sep="\n")
         return 0
     settings, n_threads, peers = _prepare(options)
     with limited_threads(n_threads):

@@ -26,6 +26,7 @@ from .partial import Closer, Moments, Partial
 from .streamed import Iteration, Ranges, Result, StreamedCore
 from .threads import ordered_map
 
+_WORTH_BOUNDS = 2**21  # n_samples * n_clusters * (n_features + 5), from which bounds save more than they cost
 _CHUNK_WORK = 2**24  # of a chunk at least, in features of samples times clusters
 _MAX_CHUNKS = 64
 _PANEL_WIDTH = 6  # at most: the keys whose scores a kernel holds in registers
@@ -201,9 +202,12 @@ class CompiledCore(StreamedCore):
 
         Sums are changed by the samples that change their labels, as long as that is as good as adding up all.
         """
-        if self.samples.norms is not None:
-            if self._memory is None or len(self._memory.drift) != len(centers):
-                self._memory = _Memory(self.samples, len(centers))
+        work = self.samples.n_samples * len(centers) * (self.samples.n_features + 5)
+        if self.samples.norms is None or work < _WORTH_BOUNDS:
+            self._memory = None
+        elif self._memory is None or len(self._memory.drift) != len(centers):
+            self._memory = _Memory(self.samples, len(centers))
+        if self._memory is not None:
             self._memory.follow(centers, previous)
         return super().iterate(centers, previous)
 
