@@ -101,8 +101,9 @@ def kmeans_plusplus(
     n_trials = 2 + int(np.log(n_clusters))
     indices = np.empty(n_clusters, dtype=np.int64)
     indices[0] = random_state.choice(n_samples, p=sample_weight / sample_weight.sum())
-    nearest = np.full(n_samples, np.inf)  # squared distance of each sample to the centers so far
-    found = core.closer(core.samples.rows(indices[:1]).cpu().numpy(), nearest, sample_weight)
+    nearest = np.full(n_samples, np.finfo(np.float64).max)  # squared distance to the centers so far
+    first = core.samples.rows(indices[:1]).cpu().numpy()
+    found = core.closer(first, nearest, np.zeros(n_samples))  # it has no rival whose gain would count
     best = 0
     for cluster in range(1, n_clusters):
         nearest[found.rows[best]] = found.squared[best]

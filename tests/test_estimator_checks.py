@@ -107,6 +107,8 @@ for estimator, check in estimator_checks_generator(TransformerKMeans(n_clusters=
 print("ran", ran)
 """
     environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", script], env=environment, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == f"ran {expected}"

@@ -87,7 +87,7 @@ print(*(hashlib.sha256(np.ascontiguousarray(part)).hexdigest() for part in parts
 def run_python(script, *arguments, **environment):
     """Run a script in a fresh process and return what it printed; its hanging is a failure."""
     done = subprocess.run(
-        [sys.executable, "-c", script, *map(str, arguments)],
+        [sys.executable, "-P", "-c", script, *map(str, arguments)],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,

@@ -102,7 +102,7 @@ def test_a_pickle_made_on_cuda_predicts_where_there_is_none(tmp_path):
         "np.save(sys.argv[1] + '/labels.npy', m.predict(np.load(sys.argv[1] + '/data.npy')))\n"
     )
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
-    subprocess.run([sys.executable, "-c", script, str(tmp_path)], env=environment, check=True)
+    subprocess.run([sys.executable, "-P", "-c", script, str(tmp_path)], env=environment, check=True)
     assert_array_equal(np.load(tmp_path / "labels.npy"), m.labels_[:500])
 
 

@@ -92,7 +92,7 @@ def test_the_files_that_the_other_tests_speak_of_exist():
 def loaded_after(statement):
     """Top-level names in sys.modules of a fresh process after a statement."""
     script = f"{statement}\nimport sys\nprint(*sorted({{name.split('.')[0] for name in sys.modules}}))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True)
     return set(done.stdout.split())
 
 
@@ -119,7 +119,7 @@ def test_the_public_names_are_listed_and_can_be_had():
         "assert set(sktransclust.__all__) <= set(dir(sktransclust))\n"
         "print(*(getattr(sktransclust, name) is not None for name in sktransclust.__all__))\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert set(done.stdout.split()) == {"True"}
 

@@ -67,9 +67,14 @@ def test_the_scan_finds_what_it_is_for():
     ]  # fmt: skip
 
 
+# Measures memory in a fresh process of this interpreter, which reads nothing but its arguments.
+STARTS_ITSELF = PACKAGE / "evaluation" / "paper" / "costs.py"
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=[str(path.relative_to(PACKAGE)) for path in SOURCES])
 def test_no_module_can_unpickle_or_evaluate_or_start_a_program(path):
-    assert list(offences(ast.parse(path.read_text(encoding="utf-8")))) == []
+    expected = ["subprocess"] if path == STARTS_ITSELF else []
+    assert list(offences(ast.parse(path.read_text(encoding="utf-8")))) == expected
 
 
 # What a file holds stays text and numbers.
@@ -129,7 +134,10 @@ def test_reading_opens_the_file_itself_and_no_other_and_runs_nothing(path, tmp_p
     recipe = tmp_path / "recipe.toml"
     recipe.write_text(f'[model]\nn_features = 2\nn_clusters = 3\nembedding = "{secret}"\n')
     done = subprocess.run(
-        [sys.executable, "-c", LISTEN, str(path), str(recipe)], capture_output=True, text=True, check=False
+        [sys.executable, "-P", "-c", LISTEN, str(path), str(recipe)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == sorted([str(path), str(recipe)])
