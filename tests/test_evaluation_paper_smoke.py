@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from filelock import FileLock  # comes with torch
 
 from sktransclust.cli import main
 from sktransclust.evaluation.paper.claims import CLAIMS, verdicts
@@ -14,15 +13,13 @@ from sktransclust.evaluation.paper.settings import CURVES
 from sktransclust.evaluation.paper.tables import MEASUREMENT, read_origin, read_table
 from sktransclust.tasks import FAMILIES
 
+pytestmark = pytest.mark.xdist_group("smoke")  # one process runs everything, and then all tests here
+
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory, worker_id):
-    """Where one process has run everything, for all processes that run these tests."""
-    base = tmp_path_factory.getbasetemp()
-    out = (base if worker_id == "master" else base.parent) / "smoke" / "tables"
-    with FileLock(f"{base.parent}/smoke.lock"):
-        if not out.exists():
-            assert main(["reproduce", "all", "--profile", "smoke", "--out", str(out)]) == 0
+def folder(tmp_path_factory):
+    out = tmp_path_factory.mktemp("smoke") / "tables"
+    assert main(["reproduce", "all", "--profile", "smoke", "--out", str(out)]) == 0
     return out
 
 
