@@ -13,8 +13,6 @@ from sktransclust.evaluation.paper.settings import CURVES
 from sktransclust.evaluation.paper.tables import MEASUREMENT, read_origin, read_table
 from sktransclust.tasks import FAMILIES
 
-pytestmark = pytest.mark.xdist_group("smoke")  # one process runs everything, and then all tests here
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
