@@ -1,6 +1,9 @@
 """The compiled kernels: on every input the labels of the streamed core, which is their plain twin."""
 
+import ctypes
+import mmap
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -108,6 +111,31 @@ def test_every_layout_has_the_streamed_labels_and_sums(instruction_set, layout, 
     X = LAYOUTS[layout](some(333, 9, dtype) + np.dtype(dtype).type(offset))
     plain, fast = both(X, instruction_set, np.arange(333.0) % 3)
     assert_same_iterations(plain, fast, local(plain, X[:11]))
+
+
+def before_forbidden_memory(X):
+    """Return a copy of X whose last byte is the last one that may be read, in the same order."""
+    whole = -(-X.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+    memory = mmap.mmap(-1, whole + mmap.PAGESIZE)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    protect = ctypes.CDLL(None, use_errno=True).mprotect
+    assert protect(ctypes.c_void_p(start + whole), ctypes.c_size_t(mmap.PAGESIZE), 0) == 0
+    order = "F" if X.flags.f_contiguous else "C"
+    place = np.ndarray(X.shape, X.dtype, memory, whole - X.nbytes, order=order)
+    place[...] = X
+    return place
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no mprotect")
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("d", [1, 2, 3, 5, 6, 17])
+def test_nothing_is_read_behind_the_end_of_the_data(instruction_set, d, dtype):
+    for n in (1, 3, 16, 18, 64):
+        for order in "CF":
+            X = before_forbidden_memory(np.asarray(some(n, d, dtype), order=order))
+            plain, fast = both(X, instruction_set)
+            fast.moments()
+            assert_same_iterations(plain, fast, local(plain, some(4, d, "f8", seed=1)), n_iter=2)
 
 
 @pytest.mark.parametrize(

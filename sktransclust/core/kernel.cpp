@@ -33,9 +33,8 @@ template <typename T> struct Kernel : Bounds<T> {
     using Rows<T>::p;
     using Rows<T>::values;
     using Rows<T>::shift;
-    using Rows<T>::plain_rows;
+    using Rows<T>::scale;
     using Rows<T>::point;
-    using Rows<T>::local;
     using Rows<T>::find_point;
     using Rows<T>::squared_distance;
     using Bounds<T>::UNIT;
@@ -88,34 +87,48 @@ template <typename T> struct Kernel : Bounds<T> {
         this->drift = (T *)(pending + n_part);
     }
 
-    // Transpose up to GROUP samples; the lanes of absent ones hold zeros.
+    // Transpose up to GROUP samples; the lanes of absent ones repeat the last one. Nothing but these samples' own
+    // features is read, for an array may end where the memory does.
     void load_group(T *group, const int64_t *rows, int64_t count) const {
+        const T *places[GROUP];
+        for (int64_t lane = 0; lane < GROUP; lane++)
+            places[lane] = values + rows[lane < count ? lane : count - 1] * p.row_stride;
         int64_t done = 0;
 #if VECTOR_BYTES
-        if (plain_rows && count == GROUP) {
-            const int64_t step = sizeof(Quarter) / sizeof(T);
-            for (; done + step <= p.n_features; done += step)
-                for (int64_t lane = 0; lane < GROUP; lane += step) transpose(group, rows, done, lane);
+        const int64_t step = sizeof(Quarter) / sizeof(T);
+        if (p.column_stride == 1 && p.n_features >= step) {
+            for (; done + step <= p.n_features; done += step) transpose(group, places, done);
+            if (done < p.n_features) transpose(group, places, p.n_features - step);  // some features again
+            return;
         }
 #endif
-        for (int64_t f = done; f < p.n_features; f++) {
-            for (int64_t lane = 0; lane < count; lane++) group[f * GROUP + lane] = local(rows[lane], f);
-            for (int64_t lane = count; lane < GROUP; lane++) group[f * GROUP + lane] = 0;
-        }
+        for (; done < p.n_features; done++) gather(group + done * GROUP, places, done);
+    }
+
+    // One feature of the samples at `places`.
+    void gather(T *lanes, const T *const *places, int64_t f) const {
+        const T *const first = places[0] + f * p.column_stride;
+        if (p.row_stride == 1 && places[GROUP - 1] - places[0] == GROUP - 1)  // side by side, for rows ascend
+            memcpy(lanes, first, GROUP * sizeof(T));
+        else
+            for (int64_t lane = 0; lane < GROUP; lane++) lanes[lane] = first[places[lane] - places[0]];
+        for (int64_t lane = 0; lane < GROUP; lane++) lanes[lane] = (lanes[lane] - shift[f]) * scale;
     }
 
 #if VECTOR_BYTES
-    // A square of as many samples and features as 16 bytes hold.
-    void transpose(T *group, const int64_t *rows, int64_t f, int64_t lane) const {
+    // As many features as 16 bytes hold, in squares of as many samples.
+    void transpose(T *group, const T *const *places, int64_t f) const {
         const int step = sizeof(Quarter) / sizeof(T);
         Quarter offset, in[step], out[step];
         memcpy(&offset, shift + f, sizeof offset);
-        for (int i = 0; i < step; i++) {
-            memcpy(&in[i], values + rows[lane + i] * p.row_stride + f, sizeof offset);
-            in[i] -= offset;
+        for (int64_t lane = 0; lane < GROUP; lane += step) {
+            for (int i = 0; i < step; i++) {
+                memcpy(&in[i], places[lane + i] + f, sizeof offset);
+                in[i] = (in[i] - offset) * scale;
+            }
+            turn(in, out);
+            for (int i = 0; i < step; i++) memcpy(group + (f + i) * GROUP + lane, &out[i], sizeof offset);
         }
-        turn(in, out);
-        for (int i = 0; i < step; i++) memcpy(group + (f + i) * GROUP + lane, &out[i], sizeof offset);
     }
 
     typedef float Quarter4 __attribute__((vector_size(16), may_alias));
