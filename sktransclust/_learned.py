@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import math
 import os
 from collections.abc import Callable, Iterator
@@ -72,14 +73,27 @@ def resolve_network(weights: Any, embedding: str, X: Any, n_clusters: int) -> Ll
 
 
 def _load(source: str | os.PathLike[str], n_features: int, n_clusters: int) -> LloydTransformer:
-    is_family = any(
-        source == info.name.removesuffix(f"-d{info.model.n_features}-k{info.model.n_clusters}")
-        for info in list_checkpoints()
-    )
+    names, families = _bundled()
     try:
-        return load_checkpoint(source, (n_features, n_clusters) if is_family else None)
+        if isinstance(source, str) and source in names | families:
+            return _load_bundled(source, None if source in names else (n_features, n_clusters))
+        return load_checkpoint(source)
     except CheckpointError as error:
         raise CheckpointError(f"`weights`: {error}") from error
+
+
+@functools.cache
+def _bundled() -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names of the bundled checkpoints and of their families."""
+    infos = list_checkpoints()
+    families = (
+        info.name.removesuffix(f"-d{info.model.n_features}-k{info.model.n_clusters}") for info in infos
+    )
+    return frozenset(info.name for info in infos), frozenset(families)
+
+
+# Files of the package do not change while it is in use, and no one is given the network to change it.
+_load_bundled = functools.cache(load_checkpoint)
 
 
 def starts(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -21,7 +22,8 @@ from .core.partial import Moments
 from .core.streamed import StreamedCore
 from .core.threads import ordered_map
 from .model import LloydTransformer
-from .model.scalar import scalar_layer, squared_distances
+from .model.scalar import weighted_mean
+from .model.scalar_step import ScalarStep
 
 _SAMPLE_SIZE = 4096  # samples that the network sees, at least; and at least so many per cluster:
 _SAMPLES_PER_CLUSTER = 16
@@ -40,14 +42,73 @@ def escape(
     max_iter: int,
     tol: float,
 ) -> Callable[[Run], Run]:
-    """Return a function that improves solutions of exact iterations; see `Escape`."""
-    if network is None or network.config.projection != "scalar" or n_steps == 0:
+    """Return a function that improves solutions of exact iterations, if the network is a scalar one.
+
+    Parameters
+    ----------
+    network : LloydTransformer or None
+    core : StreamedCore
+        Of dense samples, where there is a network.
+    moments : Moments
+        Of the core's samples.
+    n_clusters : int
+    n_steps : int
+        Most steps of the network, one a move.
+    max_iter : int
+    tol : float
+        Of exact iterations, in the core's reference frame.
+    """
+    if network is None or network.config.projection != "scalar" or n_steps == 0 or n_clusters == 1:
         return lambda run: run
-    return Escape(network, core, moments, n_clusters, n_steps, max_iter, tol)
+    moves = Moves(network, core, n_clusters)
+    exact = partial(lloyd, core, moments, max_iter=max_iter, tol=tol)
+    judged = partial(exact, max_iter=min(max_iter, _ITERATIONS_PER_MOVE))
+    return lambda run: _escape(run, moves, n_steps, exact, judged)
 
 
-class Escape:
-    """Improves a solution of exact iterations.
+def _escape(
+    run: Run, moves: Moves, n_moves: int, exact: Callable[..., Run], judged: Callable[..., Run]
+) -> Run:
+    """Return a solution of lower inertia, or the given one."""
+    k = len(run.centers)
+    if moves.n_samples <= k or not run.inertia > 0:
+        return run
+    best, best_inertia, steps = run, run.inertia, list(run.steps)
+    n_extra, failures = max(1, min(k // 2, 1 + k // 8)), 0
+    for _ in range(n_moves):
+        moved = _judge(moves.propose(best.centers, n_extra), best_inertia, judged)
+        if moved is not None:
+            best, best_inertia, failures = moved, moved.steps[-1], 0
+            steps += moved.steps
+            continue
+        n_extra, failures = max(1, n_extra // 2), failures + 1
+        if failures == _PATIENCE:
+            break
+    if best is run:
+        return run
+    final = exact(best.centers, report=lambda progress: False)
+    steps += final.steps
+    return replace(final, steps=steps, n_iter=len(steps)) if final.inertia < run.inertia else run
+
+
+def _judge(centers: np.ndarray, best: float, judged: Callable[..., Run]) -> Run | None:
+    """Iterate exactly from moved centers; None where the outlook is not to end below `best`."""
+    if not np.isfinite(centers).all():
+        return None
+    goal = best * (1 - _MARGIN)
+    before = np.inf
+
+    def report(progress: Progress) -> bool:
+        nonlocal before
+        gain, before = before - progress.inertia, progress.inertia
+        return progress.iteration > 1 and progress.inertia - _OUTLOOK * gain > goal
+
+    run = judged(centers, report=report)
+    return run if run.steps[-1] < goal else None
+
+
+class Moves:
+    """Proposes centers to go on from, by a scalar network and a sample of the data.
 
     Parameters
     ----------
@@ -55,142 +116,71 @@ class Escape:
         With scalar projections.
     core : StreamedCore
         Of dense samples.
-    moments : Moments
-        Of the core's samples.
-    n_steps : int
-        Most steps of the network, one a move.
-    max_iter : int
-    tol : float
-        Of exact iterations, in the core's reference frame.
+    n_clusters : int
     """
 
-    def __init__(
-        self,
-        network: LloydTransformer,
-        core: StreamedCore,
-        moments: Moments,
-        n_clusters: int,
-        n_steps: int,
-        max_iter: int,
-        tol: float,
-    ) -> None:
-        self._core, self._moments, self._max_iter, self._tol = core, moments, max_iter, tol
-        self._n_moves = n_steps
-        self._config = network.config
-        self._scalars = {
-            name: value.detach().to(core.samples.device) for name, value in network.named_parameters()
-        }
-        self._dtype = next(network.parameters()).dtype
+    def __init__(self, network: LloydTransformer, core: StreamedCore, n_clusters: int) -> None:
+        self._network = network
         self._random = np.random.RandomState(0)  # the user's random state stays as exact mode leaves it
+        size = max(_SAMPLE_SIZE, _SAMPLES_PER_CLUSTER * n_clusters)
         # In a worker, and so on one thread: the bits do not depend on the number of threads.
-        list(ordered_map(self._sample, [max(_SAMPLE_SIZE, _SAMPLES_PER_CLUSTER * n_clusters)]))
+        (self._step,) = ordered_map(partial(self._sample, core), [size])
+        self.n_samples = len(self._step.samples)
+        self._seen: tuple[np.ndarray, np.ndarray] | None = None
 
-    def __call__(self, run: Run) -> Run:
-        """Return a solution of lower inertia, or the given one."""
-        k = len(run.centers)
-        if self._n_moves == 0 or k == 1 or len(self._points) <= k or not run.inertia > 0:
-            return run
-        best, best_inertia, steps = run, run.inertia, list(run.steps)
-        n_extra, failures = max(1, min(k // 2, 1 + k // 8)), 0
-        for _ in range(self._n_moves):
-            moved = self._exact(self._move(best.centers, n_extra), best_inertia)
-            if moved is not None:
-                best, best_inertia, failures = moved, moved.steps[-1], 0
-                steps += moved.steps
-                continue
-            n_extra, failures = max(1, n_extra // 2), failures + 1
-            if failures == _PATIENCE:
-                break
-        if best is run:
-            return run
-        final = lloyd(
-            self._core, self._moments, best.centers, max_iter=self._max_iter, tol=self._tol, report=_go_on
-        )
-        steps += final.steps
-        return replace(final, steps=steps, n_iter=len(steps)) if final.inertia < run.inertia else run
-
-    def _sample(self, size: int) -> None:
+    def _sample(self, core: StreamedCore, size: int) -> ScalarStep:
         """Draw the samples that the network sees, centered and with a mean square of 1."""
-        samples, weight = self._core.samples, self._core.sample_weight
+        samples, weight = core.samples, core.sample_weight
         counted = np.arange(samples.n_samples) if weight is None else np.flatnonzero(weight.cpu().numpy())
         if len(counted) > size:
             counted = np.sort(self._random.choice(counted, size, replace=False))
         points = samples.rows(counted)
-        self._middle = points.mean(0)
-        points = points - self._middle
-        spread = float(points.square().sum(1).mean().sqrt())
-        self._unit = spread if spread > 0 else 1.0
-        self._points = (points / self._unit).to(self._dtype)  # (m, d)
-        self._weight = (
-            None if weight is None else weight[torch.from_numpy(counted).to(weight.device)].to(self._dtype)
-        )
+        if weight is not None:
+            weight = weight[torch.from_numpy(counted).to(weight.device)]
+        middle = weighted_mean(points, weight)
+        points = points - middle
+        self._unit = float(points.square().sum(1).mean().sqrt()) or 1.0
+        self._middle = middle.cpu().numpy()
+        dtype = next(self._network.parameters()).dtype
+        scalars = dict(self._network.named_parameters())
+        return ScalarStep((points / self._unit).to(dtype), scalars, self._network.config, weight)
 
-    def _move(self, centers: np.ndarray, n_extra: int) -> np.ndarray:
-        """Add centers, let the network take a step, and remove as many."""
-        start = (torch.as_tensor(centers).to(self._middle) - self._middle) / self._unit
+    def propose(self, centers: np.ndarray, n_extra: int) -> np.ndarray:
+        """Add centers to those of a solution, let the network take a step, and remove as many."""
         uniform = self._random.uniform(size=n_extra)
 
-        def work(start: torch.Tensor) -> torch.Tensor:
-            with torch.no_grad():
-                moved = torch.cat([start, self._badly_served(start, uniform)])
-                weight = None if self._weight is None else self._weight[None]
-                moved = scalar_layer(self._points[None], moved[None], self._scalars, self._config, weight)[0]
-                return moved[self._most_useful(moved, len(start))]
+        def work(start: np.ndarray) -> np.ndarray:
+            moved = self._step.step(np.concatenate([start, self._badly_served(start, uniform)]))
+            return moved[self._most_useful(moved, len(start))]
 
-        (moved,) = ordered_map(work, [start.to(self._dtype)])
-        return (moved.double() * self._unit + self._middle).cpu().numpy()
+        (moved,) = ordered_map(work, [(centers - self._middle) / self._unit])
+        return moved * self._unit + self._middle
 
-    def _badly_served(self, centers: torch.Tensor, uniform: np.ndarray) -> torch.Tensor:
+    def _badly_served(self, centers: np.ndarray, uniform: np.ndarray) -> np.ndarray:
         """Draw samples with a probability proportional to their squared distance to the nearest center."""
-        squared = squared_distances(self._points, centers).amin(1).double()
-        if self._weight is not None:
-            squared *= self._weight
-        total = torch.cumsum(squared, 0)
-        drawn = torch.as_tensor(uniform).to(total) * total[-1]
-        return self._points[torch.searchsorted(total, drawn).clamp(max=len(total) - 1)]
+        if self._seen is None or not np.array_equal(self._seen[0], centers):
+            weighted = self._step.near(centers) * self._step.weight.double().cpu().numpy()
+            self._seen = centers, np.cumsum(weighted)
+        total = self._seen[1]
+        drawn = np.minimum(np.searchsorted(total, uniform * total[-1]), len(total) - 1)
+        return self._step.samples[torch.from_numpy(drawn)].double().cpu().numpy()
 
-    def _most_useful(self, centers: torch.Tensor, n_kept: int) -> torch.Tensor:
+    def _most_useful(self, centers: np.ndarray, n_kept: int) -> list[int]:
         """Return the indices of the centers to keep.
 
         The use of a center is what the samples' distances would grow by without it. As the neighbors of a
         removed center take over its samples, the nearest of them is kept.
         """
-        squared = squared_distances(self._points, centers)
-        near, label = squared.min(1)
-        growth = squared.scatter_(1, label[:, None], torch.inf).amin(1) - near
-        if self._weight is not None:
-            growth *= self._weight
-        use = torch.zeros_like(centers[:, 0]).index_add_(0, label, growth)
-        gaps = squared_distances(centers, centers).fill_diagonal_(torch.inf)
-        neighbor = gaps.argmin(1).tolist()
-        kept, left = set[int](), list[int]()
+        order = np.argsort(self._step.use(centers), kind="stable").tolist()
+        kept, left = set[int](), set[int]()
         to_remove = len(centers) - n_kept
-        order = use.argsort(stable=True).tolist()
         for center in order:
             if len(left) < to_remove and center not in kept:
-                left.append(center)
-                kept.add(neighbor[center])
+                left.add(center)
+                squared = ((centers - centers[center]) ** 2).sum(1)
+                squared[center] = np.inf
+                kept.add(int(squared.argmin()))
         for center in order:  # where the kept neighbors were too many
-            if len(left) < to_remove and center not in left:
-                left.append(center)
-        return torch.tensor(sorted(set(range(len(centers))) - set(left)), device=centers.device)
-
-    def _exact(self, centers: np.ndarray, best: float) -> Run | None:
-        """Iterate exactly from moved centers; None where the outlook is not to end below `best`."""
-        if not np.isfinite(centers).all():
-            return None
-        goal = best * (1 - _MARGIN)
-        before = np.inf
-
-        def report(progress: Progress) -> bool:
-            nonlocal before
-            gain, before = before - progress.inertia, progress.inertia
-            return progress.iteration > 1 and progress.inertia - _OUTLOOK * gain > goal
-
-        limit = min(self._max_iter, _ITERATIONS_PER_MOVE)
-        run = lloyd(self._core, self._moments, centers, max_iter=limit, tol=self._tol, report=report)
-        return run if run.steps[-1] < goal else None
-
-
-def _go_on(progress: Progress) -> bool:
-    return False
+            if len(left) < to_remove:
+                left.add(center)
+        return [center for center in range(len(centers)) if center not in left]

@@ -21,8 +21,10 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from .. import TransformerKMeans, _universal
+from .. import TransformerKMeans
+from ..model.scalar_step import ScalarStep
 from ..tasks import FAMILIES, MixedDistribution, MixedSampler
+from ..tasks.mixed import lloyd_iterations
 from .provenance import made_with
 from .universal_data import problems
 
@@ -110,14 +112,13 @@ def mixtures() -> Iterator[Row]:
 def moves() -> Iterator[Row]:
     """Compare moves with the network, with Lloyd's iterations in its place, and with neither."""
 
-    def lloyd_step(samples: Any, centers: Any, scalars: Any, config: Any, weight: Any) -> torch.Tensor:
-        from ..tasks.mixed import lloyd_iterations
+    def lloyd_step(step: ScalarStep, centers: np.ndarray) -> np.ndarray:
+        start = torch.from_numpy(centers).to(step.samples)
+        return lloyd_iterations(step.samples[None], start[None], 1)[0].double().numpy()
 
-        return lloyd_iterations(samples, centers, 1)
-
-    def with_step(step: Callable[..., Any]) -> Fit:
+    def with_step(step: Callable[[ScalarStep, np.ndarray], np.ndarray]) -> Fit:
         def fit(X: np.ndarray, k: int, seed: int) -> float:
-            with mock.patch.object(_universal, "scalar_layer", step):
+            with mock.patch.object(ScalarStep, "step", step):
                 return ours(X, k, seed)
 
         return fit
@@ -126,7 +127,7 @@ def moves() -> Iterator[Row]:
         "exact": lambda X, k, seed: ours(X, k, seed, "exact"),
         "network": ours,
         "Lloyd in its place": with_step(lloyd_step),
-        "neither": with_step(lambda samples, centers, *_: centers),
+        "neither": with_step(lambda _, centers: centers),
     }
     for name, X, k in problems():
         yield {"data": name, "n": len(X), "d": X.shape[1], "k": k} | measure(fits, X, k, SEEDS[:3])

@@ -20,8 +20,8 @@ from torch import Tensor
 from .config import PROJECTIONS, LloydConfig
 
 _TILE_ELEMENTS = 1 << 20  # assignment weights held at once
-_OFFSET = 0.05  # keeps the logarithm of a feature finite where the feature is 0
-_LARGEST_LOG_GAIN = 3.0
+FEATURE_OFFSET = 0.05  # keeps the logarithm of a feature finite where the feature is 0
+LARGEST_LOG_GAIN = 3.0
 
 #: The values from which training starts, (s, t): a softened Lloyd iteration that hardly mixes centers.
 START = {
@@ -143,7 +143,7 @@ def _projections(scalars: Mapping[str, Tensor], name: str) -> tuple[Tensor, ...]
 
 def _gain(features: Tensor, weights: Tensor) -> Tensor:
     """Learned inverse temperature of each center: (..., k, 1)."""
-    return (features @ weights).clamp(-_LARGEST_LOG_GAIN, _LARGEST_LOG_GAIN).exp().unsqueeze(-1)
+    return (features @ weights).clamp(-LARGEST_LOG_GAIN, LARGEST_LOG_GAIN).exp().unsqueeze(-1)
 
 
 class _RunningAverage:
@@ -212,7 +212,7 @@ def describe(
             "error": torch.where(mass > 0, error / torch.where(mass > 0, mass, 1.0) / mean, 1.0),
             "gap": _gap(centers) / mean,
         }
-        features = [(values[name] + _OFFSET).log() for name in names]
+        features = [(values[name] + FEATURE_OFFSET).log() for name in names]
         stacked = torch.stack(features, -1) if features else centers.new_zeros(*centers.shape[:-1], 0)
     return Description(mean.squeeze(-1).sqrt(), stacked)
 
