@@ -119,38 +119,40 @@ def lloyd(
     for iteration in range(max_iter):
         step = core.iterate(centers, labels)
         labels = step.labels
-        history.append(_inertia(core, moments, centers, step))
-        relocate_empty(core, centers, step)
-        strict = step.n_changed == 0
-        shift = float(_squared_moves(step.means, centers).sum())
+        moves = _squared_moves(step.means, centers)
+        history.append(_inertia(core, moments, centers, step, moves))
+        if relocate_empty(core, centers, step):
+            moves = _squared_moves(step.means, centers)
+        strict, shift = step.n_changed == 0, float(moves.sum())
         progress = Progress(iteration, history[-1], step.means, strict, shift)
         centers = step.means
-        if report(progress) or strict or progress.shift <= tol:
+        if report(progress) or strict or shift <= tol:
             break
     return Run(core, centers, iteration + 1, history, labels, strict)
 
 
-def _inertia(core: StreamedCore, moments: Moments, centers: np.ndarray, step: Iteration) -> float:
+def _inertia(
+    core: StreamedCore, moments: Moments, centers: np.ndarray, step: Iteration, moves: np.ndarray
+) -> float:
     """Return the inertia of `centers` from the clusters' means and weights, without a pass over the data.
 
-    Within a cluster, the sum of squares around c is that around 0, less W |m|^2, plus W |m - c|^2.
+    Within a cluster, the sum of squares around c is that around 0, less W |m|^2, plus W |m - c|^2. Frames
+    keep centers near enough for finite squares, so that an empty cluster adds nothing.
     """
-    occupied = step.weights > 0  # a center without samples may lie beyond squaring
-    weights, means = step.weights[occupied], step.means[occupied]
-    inertia = moments.weighted_squares - weights @ (means**2).sum(1)
-    inertia += weights @ _squared_moves(means, centers[occupied])
+    squares = np.einsum("ij,ij->i", step.means, step.means)
+    inertia = float(moments.weighted_squares + step.weights @ (moves - squares))
     if inertia <= _CANCELLATION * moments.weighted_squares:
         return core.inertia(centers, step.labels)
-    return float(inertia)
+    return inertia
 
 
 def _squared_moves(means: np.ndarray, centers: np.ndarray) -> np.ndarray:
     """Return the squared distance that each center moves, of shape (n_clusters,)."""
-    with np.errstate(over="ignore"):  # initial centers may be infinitely far away
-        return ((means - centers) ** 2).sum(1)
+    difference = means - centers
+    return np.einsum("ij,ij->i", difference, difference)
 
 
-def relocate_empty(core: StreamedCore, centers: np.ndarray, step: Iteration) -> None:
+def relocate_empty(core: StreamedCore, centers: np.ndarray, step: Iteration) -> bool:
     """Move empty clusters to the samples farthest from their centers, as scikit-learn does.
 
     A cluster that so loses its last sample keeps its center. Nothing moves where every
@@ -163,16 +165,21 @@ def relocate_empty(core: StreamedCore, centers: np.ndarray, step: Iteration) -> 
         Before the update.
     step : Iteration
         Its means and weights are changed in place.
+
+    Returns
+    -------
+    moved : bool
+        Whether any means are others now.
     """
     labels, means, weights = step.labels, step.means, step.weights
+    if weights.all():
+        return False
     empty = np.flatnonzero(weights == 0)
-    if len(empty) == 0:
-        return
     squared = core.squared_distances(centers, labels).cpu().numpy()
     # The mean of equal samples may be off by rounding: such samples, too, lie on their center.
     rounding = 8 * np.finfo(np.float64).eps * np.abs(means[weights > 0]).max()
     if squared.max() <= means.shape[1] * rounding**2:
-        return
+        return False
     farthest = np.argpartition(squared, -len(empty))[: -len(empty) - 1 : -1]
     rows = core.samples.rows(farthest).cpu().numpy()
     host_labels = labels.cpu().numpy()
@@ -192,3 +199,4 @@ def relocate_empty(core: StreamedCore, centers: np.ndarray, step: Iteration) -> 
         else:
             means[old], weights[old] = centers[old], 0.0
         means[cluster], weights[cluster] = row, weight
+    return True

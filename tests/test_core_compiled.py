@@ -1,6 +1,8 @@
 """The compiled kernels: on every input the labels of the streamed core, which is their plain twin."""
 
 import ctypes
+import dataclasses
+import functools
 import mmap
 import os
 import sys
@@ -15,6 +17,7 @@ from sktransclust._engine import data_frame, query_core
 from sktransclust.core import compiled
 from sktransclust.core.compiled import CompiledCore, instruction_sets
 from sktransclust.core.dense_samples import DenseSamples
+from sktransclust.core.library import Kernels, Problem
 from sktransclust.core.streamed import StreamedCore
 
 from . import oracle
@@ -266,13 +269,17 @@ def bisector_of(rng, dtype):
 
 def label_all(core, monkeypatch):
     """Let a core compute every sample's scores in every iteration, whatever its bounds say."""
-    assign = core._assign
+    kernels, kind = Kernels.from_buffer_copy(core._set.kernels), core._kind
+    assign = core._set.kernels.assign[kind]
 
     def without_bounds(problem, *rest):
-        problem.bounded = 0
-        return assign(problem, *rest)
+        copied = Problem.from_buffer_copy(problem.contents)
+        copied.bounded = 0
+        return assign(copied, *rest)
 
-    monkeypatch.setattr(core, "_assign", without_bounds)
+    kernels.assign[kind] = type(assign)(without_bounds)
+    begin = functools.partial(core._set.begin_iteration.func, ctypes.pointer(kernels))
+    monkeypatch.setattr(core, "_set", dataclasses.replace(core._set, kernels=kernels, begin_iteration=begin))
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -288,7 +295,7 @@ def test_bounds_change_no_bit_of_any_iteration(instruction_set, data, moves, wei
         core.moments()
     label_all(free, monkeypatch)
     centers = local(bounded, centers)
-    labels = other_labels = torch.full((600,), -1, dtype=torch.int32)
+    labels, other_labels = torch.full((2, 600), -1, dtype=torch.int32)
     for iteration in range(12):
         step, expected = bounded.iterate(centers, labels), free.iterate(centers, other_labels)
         np.testing.assert_array_equal(step.labels, expected.labels)
@@ -362,7 +369,7 @@ def test_bits_do_not_depend_on_the_number_of_threads(dtype, monkeypatch):
     try:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
-            fast._memory = None
+            fast._iterations = None
             fast.moments()
             labels = torch.zeros(5000, dtype=torch.int32)
             first = fast.iterate(centers, labels)

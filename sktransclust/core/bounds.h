@@ -7,14 +7,16 @@
 // each center from the beginning, as its `drift`, so one number a sample is enough: `until`, the drift of its
 // center when the bounds were found plus the right-hand side. Where that fails, the distance to the sample's
 // own center, found anew, often decides; `lower` is l plus the drift of the other centers when it was found.
+//
+// Where a few centers, the movers, move much farther than all others, a sample looks at them alone: from the
+// others it is at least as far as `lower` less `still`, in which the movers' last moves do not count.
+//
 // Each rounding is directed away from a decision. What is not a number decides nothing.
 
 #ifndef SKTRANSCLUST_BOUNDS_H
 #define SKTRANSCLUST_BOUNDS_H
 
 #include "rows.h"
-
-#include <string.h>
 
 namespace {
 
@@ -25,67 +27,92 @@ template <typename T> struct Bounds : Rows<T> {
     using Rows<T>::plain_rows;
     using Rows<T>::local;
 
-    static constexpr double UNIT = sizeof(T) == 4 ? 0x1p-24 : 0x1p-53;
-    static constexpr double LEAST = sizeof(T) == 4 ? 0x1p-126 : 0x1p-1022;  // normal number
+    static constexpr T UNIT = (T)(sizeof(T) == 4 ? 0x1p-24 : 0x1p-53);
+    static constexpr T LEAST = (T)(sizeof(T) == 4 ? 0x1p-126 : 0x1p-1022);  // normal number
+    static constexpr T MOST = (T)(sizeof(T) == 4 ? 0x1p+126 : 0x1p+1022);
+    static const int64_t BLOCK = 8;
     static const int64_t MANY_SCORES = 1000;  // features and comparisons of all; then one distance is cheap
 
-    T *drift;  // (n_clusters,): scratch memory, the problem's rounded up to T
+    T *drift;   // (n_clusters,), as the next ones: scratch memory, the problem's rounded up to T
+    T *others;
+    T *still;
+    const T sure;  // 1 less what bounds have to differ by
 
-    explicit Bounds(const Problem &problem) : Rows<T>(problem), drift(nullptr) {}
+    explicit Bounds(const Problem &problem) : Rows<T>(problem), drift(nullptr), sure((T)(1 - problem.certainty)) {}
 
     void round_drift() {
-        for (int64_t j = 0; j < p.n_clusters; j++) drift[j] = (T)(p.drift[j] * (1 + 4 * UNIT) + LEAST);
+        for (int64_t j = 0; j < p.n_clusters; j++) {
+            drift[j] = up(p.drift[j]);
+            others[j] = up(p.others[j]);
+            if (p.n_movers) still[j] = up(p.still[j]);
+        }
     }
 
-    // Round what was computed in float64, from numbers whose sizes sum to `sizes`, down to T.
-    static T down(double value, double sizes) {
-        return (T)(value - 0x1p-50 * sizes - 2 * UNIT * (value < 0 ? -value : value));
+    static T up(double value) { return (T)(value * (1 + 4 * (double)UNIT) + (double)LEAST); }
+
+    // A difference of two numbers, or a sum, rounded down.
+    static T minus(T a, T b) { return (a - b) - 3 * UNIT * ((a < 0 ? -a : a) + b); }
+    static T plus(T a, T b) { return (a + b) - 3 * UNIT * ((a < 0 ? -a : a) + b); }
+
+    void set_until(int64_t row, int64_t label, T upper, T lower) const {
+        ((T *)p.until)[row] = plus(minus(lower * sure, upper), drift[label]);
     }
 
-    void set_until(int64_t row, int64_t label, double upper, double lower) const {
-        const double rest = lower * (1 - p.certainty) - upper;
-        ((T *)p.until)[row] = down(rest + p.drift[label], lower + upper + p.drift[label]);
-    }
-
-    void set_bounds(int64_t row, int64_t label, double upper, double lower) const {
+    void set_bounds(int64_t row, int64_t label, T upper, T lower) const {
         set_until(row, label, upper, lower);
-        ((T *)p.lower)[row] = down(lower + p.others[label], lower + p.others[label]);
+        ((T *)p.lower)[row] = plus(lower, others[label]);
     }
 
     void forget_bounds(int64_t row) const {
         ((T *)p.until)[row] = ((T *)p.lower)[row] = (T)-INFINITY;
     }
 
-    // Write the labels that the bounds tell, and list the other samples.
-    int64_t screen(int64_t first, int64_t last, int64_t *pending) const {
-        const T *const until = (const T *)p.until;
-        const int32_t *const previous = p.previous;
-        memcpy(p.labels + first, previous + first, (size_t)(last - first) * sizeof *previous);
-        int64_t n_pending = 0;
-        for (int64_t row = first; row < last; row++) {
-            pending[n_pending] = row;
-            n_pending += !(drift[previous[row]] < until[row]);
+    // List the samples whose labels the bounds do not tell.
+    int64_t screen(int64_t first, int64_t last, int64_t *__restrict pending) const {
+        const T *const until = (const T *)p.until, *const drifts = drift;
+        const int32_t *const labels = p.labels;
+        int64_t n_pending = 0, row = first;
+        for (; row + BLOCK <= last; row += BLOCK) {
+            int32_t open[BLOCK], any = 0;  // in registers: most blocks have none
+            for (int64_t i = 0; i < BLOCK; i++) {
+                open[i] = !(drifts[labels[row + i]] < until[row + i]);
+                any |= open[i];
+            }
+            if (!any) continue;
+            for (int64_t i = 0; i < BLOCK; i++) {
+                pending[n_pending] = row + i;
+                n_pending += open[i];
+            }
         }
-        if (p.n_clusters * (p.n_features + 5) < MANY_SCORES) return n_pending;
+        for (; row < last; row++) {
+            pending[n_pending] = row;
+            n_pending += !(drifts[labels[row]] < until[row]);
+        }
+        return n_pending;
+    }
+
+    // Drop from a list the samples that the distance to their own center, found anew, tells. Of the others, write
+    // that distance, rounded up, to `own`.
+    int64_t tighten(int64_t *pending, int64_t n_pending, T *own) const {
         int64_t n_left = 0;
-        for (int64_t i = 0; i < n_pending; i++)
-            if (!tighten(pending[i])) pending[n_left++] = pending[i];
+        for (int64_t i = 0; i < n_pending; i++) {
+            const int64_t row = pending[i], label = p.labels[row];
+            const T lower = minus(((const T *)p.lower)[row], others[label]);
+            // Rounding a key changes the distance by at most u times its length.
+            const T squared = own_squared_distance(row, label) * (T)(1 + p.length_error);
+            const T length = root(squared + (T)(8 * p.n_features) * LEAST);
+            const T upper = (length + 2 * UNIT * (T)p.reach) * (1 + 8 * UNIT);
+            if (upper < lower * sure) {
+                set_until(row, label, upper, lower);
+            } else {
+                pending[n_left] = row;
+                own[n_left++] = upper;
+            }
+        }
         return n_left;
     }
 
-    // Find the distance to the sample's own center; returns whether that keeps the label.
-    bool tighten(int64_t row) const {
-        const int64_t label = p.previous[row];
-        const double bound = ((const T *)p.lower)[row];
-        const double lower = bound - p.others[label] - 0x1p-50 * (bound + p.others[label]);
-        if (!(lower > 0)) return false;
-        // Rounding a key changes the distance by at most u times its length.
-        const double squared = (double)own_squared_distance(row, label) * (1 + p.length_error);
-        const double upper = (sqrt(squared + 8 * p.n_features * LEAST) + 2 * UNIT * p.reach) * (1 + 0x1p-50);
-        if (!(upper < lower * (1 - p.certainty))) return false;
-        set_until(row, label, upper, lower);
-        return true;
-    }
+    static T root(T square) { return sizeof(T) == 4 ? (T)sqrtf((float)square) : (T)sqrt((double)square); }
 
     T own_squared_distance(int64_t row, int64_t label) const {
         const T *const key = (const T *)p.panels + label * p.n_features;  // times -2

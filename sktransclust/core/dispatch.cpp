@@ -1,6 +1,6 @@
 // The library's functions: the kernels that this machine can run, best last.
 
-#include "kernel.h"
+#include "iterate.h"
 
 #if defined(_WIN32)
 #define EXPORT extern "C" __declspec(dllexport)
@@ -27,4 +27,20 @@ EXPORT const Kernels *sktransclust_kernels(int level) {
 #endif
         default: return nullptr;
     }
+}
+
+// The sizes of the structures, since the library may be older than its caller.
+EXPORT void sktransclust_sizes(int64_t *sizes) {
+    sizes[0] = sizeof(Problem);
+    sizes[1] = sizeof(State);
+    sizes[2] = sizeof(Kernels);
+}
+
+EXPORT int64_t sktransclust_begin_iteration(const Kernels *kernels, int kind, Problem *problem, State *state) {
+    return begin_iteration(*kernels, kind, *problem, *state);
+}
+
+EXPORT int64_t sktransclust_end_iteration(const Kernels *kernels, int kind, const Problem *problem,
+                                          State *state, const int32_t *decided, int64_t n_decided) {
+    return end_iteration(*kernels, kind, *problem, *state, decided, n_decided);
 }

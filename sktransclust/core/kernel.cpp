@@ -51,17 +51,22 @@ template <typename T> struct Kernel : Bounds<T> {
     static const int64_t LANES = sizeof(Vector) / sizeof(T);
     static const int64_t GROUP = VECTORS * LANES;
 
-    int64_t n_groups, n_part;
+    int64_t n_groups, n_part, n_keys;
     int64_t *pending;  // (n_part,): samples whose scores are needed
-    T *tile;         // (n_groups, n_features, GROUP)
-    T *best;         // (n_groups, GROUP), as are the next ones
+    int64_t *sorted;   // (n_part,): the same by label
+    int64_t *ends;     // (n_clusters + 1,): where each label's begin, then end
+    T *own;            // (n_part,): at least the distances of `pending` to their own centers
+    int32_t *every;    // (n_keys,): the keys in their order
+    T *tile;           // (n_groups, n_features, GROUP)
+    T *best;           // (n_groups, GROUP), as are the next ones
     T *second;
     T *length;
-    Index *index;
-    T *upper;        // as the next one, of the distances of a sample of the tile
+    T *room;           // the gap above which two scores of a sample are in true order
+    T *upper;          // as the next one, of the distances of a sample of the tile
     T *lower;
+    Index *index;
 
-    explicit Kernel(const Problem &problem) : Bounds<T>(problem) {
+    explicit Kernel(const Problem &problem) : Bounds<T>(problem), n_keys(p.n_panels * p.panel_width) {
         const int64_t fitting = TILE_BYTES / (p.n_features * GROUP * (int64_t)sizeof(T));
         n_groups = fitting < 1 ? 1 : fitting > MOST_GROUPS ? MOST_GROUPS : fitting;
         const int64_t tiles = PART_BYTES / (n_groups * GROUP * p.n_features * (int64_t)sizeof(T));
@@ -69,8 +74,9 @@ template <typename T> struct Kernel : Bounds<T> {
     }
 
     int64_t scratch_bytes() const {
-        return n_groups * GROUP * (p.n_features + 6) * (int64_t)sizeof(T) +
-               (p.n_features + n_part + p.n_clusters) * (int64_t)sizeof(double);
+        const int64_t numbers = n_groups * GROUP * (p.n_features + 7) + n_part + 3 * p.n_clusters + 2;
+        return numbers * (int64_t)sizeof(T) + n_keys * (int64_t)sizeof(int32_t) +
+               (p.n_features + 2 * n_part + p.n_clusters + 1) * (int64_t)sizeof(double);
     }
 
     void use_scratch(T *scratch) {
@@ -78,13 +84,21 @@ template <typename T> struct Kernel : Bounds<T> {
         best = scratch;
         second = best + n;
         length = second + n;
-        upper = length + n;
+        room = length + n;
+        upper = room + n;
         lower = upper + n;
         index = (Index *)(lower + n);
         tile = lower + 2 * n;
         point = (double *)(tile + n * p.n_features);
         pending = (int64_t *)(point + p.n_features);
-        this->drift = (T *)(pending + n_part);
+        sorted = pending + n_part;
+        ends = sorted + n_part;
+        own = (T *)(ends + p.n_clusters + 1);
+        this->drift = own + n_part;
+        this->others = this->drift + p.n_clusters;
+        this->still = this->others + p.n_clusters;
+        every = (int32_t *)(this->still + p.n_clusters);
+        for (int64_t j = 0; j < n_keys; j++) every[j] = (int32_t)j;
     }
 
     // Transpose up to GROUP samples; the lanes of absent ones repeat the last one. Nothing but these samples' own
@@ -168,31 +182,33 @@ template <typename T> struct Kernel : Bounds<T> {
         for (int64_t lane = 0; lane < GROUP; lane++) found[lane] = (T)sqrt((double)found[lane]);
     }
 
-    // Let a group meet panels begin..end. The lowest index wins among equal scores, but such are doubtful.
-    template <int WIDTH> void meet(int64_t group, int64_t begin, int64_t end) {
+    // Let a group meet the keys of panels begin..end of a list. The first wins among equal scores, but such are
+    // doubtful.
+    template <int WIDTH> void meet(int64_t group, const int32_t *keys, int64_t begin, int64_t end) {
         const Vector *const column = (const Vector *)(tile + group * p.n_features * GROUP);
         Vector *const best_of = (Vector *)(best + group * GROUP);
         Vector *const second_of = (Vector *)(second + group * GROUP);
         Indices *const index_of = (Indices *)(index + group * GROUP);
         for (int64_t panel = begin; panel < end; panel++) {
-            const T *const key = (const T *)p.panels + panel * p.n_features * WIDTH;
-            const T *const norm = (const T *)p.key_norms + panel * WIDTH;
+            const int32_t *const name = keys + panel * WIDTH;
+            const T *key[WIDTH];
             Vector score[WIDTH][VECTORS];
-            for (int j = 0; j < WIDTH; j++)
-                for (int v = 0; v < VECTORS; v++) score[j][v] = norm[j] - Vector{};
+            for (int j = 0; j < WIDTH; j++) {
+                key[j] = (const T *)p.panels + name[j] * p.n_features;
+                for (int v = 0; v < VECTORS; v++) score[j][v] = ((const T *)p.key_norms)[name[j]] - Vector{};
+            }
             for (int64_t f = 0; f < p.n_features; f++)
                 for (int j = 0; j < WIDTH; j++)
-                    for (int v = 0; v < VECTORS; v++)
-                        score[j][v] += column[f * VECTORS + v] * key[j * p.n_features + f];
+                    for (int v = 0; v < VECTORS; v++) score[j][v] += column[f * VECTORS + v] * key[j][f];
             for (int v = 0; v < VECTORS; v++) {
                 // Held in registers only now, so that the loop above has them all.
                 Vector first = best_of[v], next = second_of[v];
                 Indices where = index_of[v];
                 for (int j = 0; j < WIDTH; j++) {
                     const Vector s = score[j][v], larger = s < first ? first : s;
-                    const Indices name = (Index)(panel * WIDTH + j) - Indices{};
+                    const Indices this_one = (Index)name[j] - Indices{};
                     next = larger < next ? larger : next;
-                    where = s < first ? name : where;
+                    where = s < first ? this_one : where;
                     first = s < first ? s : first;
                 }
                 best_of[v] = first;
@@ -202,30 +218,46 @@ template <typename T> struct Kernel : Bounds<T> {
         }
     }
 
-    void meet_all(int64_t groups) {
-        for (int64_t i = 0; i < groups * GROUP; i++) {
-            best[i] = second[i] = (T)INFINITY;
-            index[i] = 0;
-        }
-        int64_t at_once = BLOCK_BYTES / (p.n_features * p.panel_width * (int64_t)sizeof(T));
-        if (at_once < 1) at_once = 1;
-        for (int64_t begin = 0; begin < p.n_panels; begin += at_once) {
-            const int64_t end = begin + at_once < p.n_panels ? begin + at_once : p.n_panels;
-            for (int64_t group = 0; group < groups; group++) switch (p.panel_width) {
-                case 1: meet<1>(group, begin, end); break;
-                case 2: meet<2>(group, begin, end); break;
-                case 3: meet<3>(group, begin, end); break;
-                case 4: meet<4>(group, begin, end); break;
-                case 5: meet<5>(group, begin, end); break;
-                default: meet<6>(group, begin, end);
-            }
+    void meet_panels(int64_t group, const int32_t *keys, int64_t begin, int64_t end) {
+        switch (p.panel_width) {
+            case 1: meet<1>(group, keys, begin, end); break;
+            case 2: meet<2>(group, keys, begin, end); break;
+            case 3: meet<3>(group, keys, begin, end); break;
+            case 4: meet<4>(group, keys, begin, end); break;
+            case 5: meet<5>(group, keys, begin, end); break;
+            default: meet<6>(group, keys, begin, end);
         }
     }
 
-    // The gap above which two scores of the i-th sample of the tile are in true order. No score overflows for
-    // a sample that is not too long; comparisons with a NaN or an infinite length are false.
-    T gap(int64_t i) const {
-        const T r = length[i];
+    // Load samples as a tile, and let it meet no key yet.
+    void load_tile(const int64_t *rows, int64_t count) {
+        for (int64_t offset = 0; offset < count; offset += GROUP) {
+            const int64_t rest = count - offset, present = rest < GROUP ? rest : GROUP;
+            load_group(tile + offset * p.n_features, rows + offset, present);
+            find_lengths(offset / GROUP, rows + offset, present);
+        }
+        const int64_t n = (count + GROUP - 1) / GROUP * GROUP;
+        for (int64_t i = 0; i < n; i++) {
+            best[i] = second[i] = (T)INFINITY;
+            index[i] = 0;
+            room[i] = gap(length[i]);
+        }
+    }
+
+    // Let the groups of a tile meet all panels of a list.
+    void meet_all(int64_t count, const int32_t *keys, int64_t n_panels) {
+        const int64_t groups = (count + GROUP - 1) / GROUP;
+        int64_t at_once = BLOCK_BYTES / (p.n_features * p.panel_width * (int64_t)sizeof(T));
+        if (at_once < 1) at_once = 1;
+        for (int64_t begin = 0; begin < n_panels; begin += at_once) {
+            const int64_t end = begin + at_once < n_panels ? begin + at_once : n_panels;
+            for (int64_t group = 0; group < groups; group++) meet_panels(group, keys, begin, end);
+        }
+    }
+
+    // The gap above which two scores of a sample of length r are in true order. No score overflows for a sample
+    // that is not too long; comparisons with a NaN or an infinite length are false.
+    T gap(T r) const {
         return r <= (T)p.longest ? (r * (T)p.bound[2] + (T)p.bound[1]) * r + (T)p.bound[0] : (T)INFINITY;
     }
 
@@ -272,44 +304,77 @@ template <typename T> struct Kernel : Bounds<T> {
         return true;
     }
 
-    // Bounds from the scores of a tile. The squared distance to a center is its score plus r^2; the scores'
-    // errors are at most half the gap, and what is left of it and of `length_error` covers the roundings here.
+    // At least, or at most, the distance that a score of the i-th sample of the tile means. Its square is the score
+    // plus r^2; the scores' errors are at most half the gap, and what is left of it and of `length_error` covers
+    // the roundings here.
+    T farthest(int64_t i, T score) const {
+        const T square = length[i] * length[i], most = score + square + (room[i] + (T)p.length_error * square);
+        return this->root(most > 0 ? most : 0) * (1 + 4 * UNIT);
+    }
+
+    T nearest(int64_t i, T score) const {
+        const T square = length[i] * length[i], least = score + square - (room[i] + (T)p.length_error * square);
+        const T distance = this->root(least > 0 ? least : 0) * (1 - 4 * UNIT);
+        return distance < Bounds<T>::MOST ? distance : Bounds<T>::MOST;
+    }
+
     void find_bounds(int64_t count) {
         for (int64_t i = 0; i < count; i++) {
-            const T r = length[i], square = r * r, error = gap(i) + (T)p.length_error * square;
-            const T most = best[i] + square + error, least = second[i] + square - error;
-            upper[i] = root(most > 0 ? most : 0) * (T)(1 + 4 * UNIT);
-            lower[i] = root(least > 0 ? least : 0) * (T)(1 - 4 * UNIT);
+            upper[i] = farthest(i, best[i]);
+            lower[i] = nearest(i, second[i]);
         }
     }
 
-    static T root(T square) { return sizeof(T) == 4 ? (T)sqrtf((float)square) : (T)sqrt((double)square); }
-
-    // Label the samples `rows` by their scores, and append the doubtful ones to a list; returns its new end.
-    int64_t *label_tile(const int64_t *rows, int64_t count, int64_t *doubtful) {
-        const int64_t groups = (count + GROUP - 1) / GROUP;
-        for (int64_t group = 0; group < groups; group++) {
-            const int64_t offset = group * GROUP, rest = count - offset;
-            load_group(tile + offset * p.n_features, rows + offset, rest < GROUP ? rest : GROUP);
-            find_lengths(group, rows + offset, rest < GROUP ? rest : GROUP);
-        }
-        meet_all(groups);
-        if (p.until) find_bounds(count);
+    // Give the samples `rows` of the tile the labels that their scores tell, and append the doubtful ones to a
+    // list; returns its new end.
+    int64_t *label_tile(const int64_t *rows, int64_t count, int64_t *doubtful, int64_t *changed) {
         for (int64_t i = 0; i < count; i++) {
-            const bool certain = second[i] - best[i] > gap(i);
+            const bool certain = second[i] - best[i] > room[i];
             // Without a decision by scores, and where a center that repeats another has none, nothing is known.
             if (p.until && certain && p.distinct)
                 this->set_bounds(rows[i], index[i], upper[i], lower[i]);
             else if (p.until)
                 this->forget_bounds(rows[i]);
-            if (certain || settle(rows[i], i)) {
-                p.labels[rows[i]] = (int32_t)index[i];
-            } else {
-                p.labels[rows[i]] = -1;
+            if (certain || settle(rows[i], i))
+                *changed += this->relabel(rows[i], (int32_t)index[i]);
+            else
                 *doubtful++ = rows[i];
-            }
         }
         return doubtful;
+    }
+
+    // Label samples by the scores of all keys.
+    int64_t *label_by_all(const int64_t *rows, int64_t count, int64_t *doubtful, int64_t *changed) {
+        for (int64_t i = 0; i < count; i += n_groups * GROUP) {
+            const int64_t rest = count - i, present = rest < n_groups * GROUP ? rest : n_groups * GROUP;
+            load_tile(rows + i, present);
+            meet_all(present, every, p.n_panels);
+            if (p.until) find_bounds(present);
+            doubtful = label_tile(rows + i, present, doubtful, changed);
+        }
+        return doubtful;
+    }
+
+    // Drop from `pending` the samples that no mover can take from their centers, and no other key either.
+    int64_t keep_from_movers(int64_t n_pending) {
+        int64_t n_left = 0;
+        for (int64_t begin = 0; begin < n_pending; begin += n_groups * GROUP) {
+            const int64_t rest = n_pending - begin, count = rest < n_groups * GROUP ? rest : n_groups * GROUP;
+            load_tile(pending + begin, count);
+            meet_all(count, p.movers, p.n_movers / p.panel_width);
+            for (int64_t i = 0; i < count; i++) {
+                const int64_t row = pending[begin + i], label = p.labels[row];
+                const T mine = own[begin + i];
+                const T mover = nearest(i, index[i] == label && best[i] < (T)INFINITY ? second[i] : best[i]);
+                const T other = this->minus(((const T *)p.lower)[row], this->still[label]);
+                const T least = mover < other ? mover : other;
+                if (p.distinct && mine < least * this->sure)
+                    this->set_bounds(row, label, mine, least);
+                else
+                    pending[n_left++] = row;
+            }
+        }
+        return n_left;
     }
 
     // Squared distances in T have a relative error of no more than (n_features + 3) u, for the centers are
@@ -353,34 +418,55 @@ template <typename T> struct Kernel : Bounds<T> {
     }
 
     int64_t assign(int64_t start, int64_t stop, int64_t *doubtful, int64_t *n_changed) {
-        int64_t *end = doubtful, changed = 0;
-        if (p.bounded) this->round_drift();
+        int64_t *end = doubtful;
+        if (p.until) this->round_drift();
         for (int64_t first = start; first < stop; first += n_part) {
             const int64_t last = stop - first < n_part ? stop : first + n_part;
             int64_t n_pending = last - first;
             if (p.bounded)
-                n_pending = this->screen(first, last, pending);
+                n_pending = find_pending(first, last);
             else
                 for (int64_t i = 0; i < n_pending; i++) pending[i] = first + i;
-            for (int64_t i = 0; i < n_pending; i += n_groups * GROUP) {
-                const int64_t rest = n_pending - i;
-                end = label_tile(pending + i, rest < n_groups * GROUP ? rest : n_groups * GROUP, end);
-            }
-            if (!p.previous) continue;
-            if (p.bounded && p.only_changes)  // all others keep their labels
-                for (int64_t i = 0; i < n_pending; i++) changed += this->count_row(pending[i]);
-            else
-                for (int64_t row = first; row < last; row++) changed += this->count_row(row);
+            end = label_by_all(pending, n_pending, end, n_changed);
         }
-        *n_changed += changed;
         return end - doubtful;
+    }
+
+    int64_t find_pending(int64_t first, int64_t last) {
+        const int64_t n_pending = this->screen(first, last, pending);
+        if (p.n_clusters * (p.n_features + 5) < Bounds<T>::MANY_SCORES) return n_pending;
+        const int64_t n_left = this->tighten(pending, n_pending, own);
+        return p.n_movers ? keep_from_movers(n_left) : n_left;
     }
 };
 
-template <typename T> double pack(const Problem *problem) {
-    const Problem &p = *problem;
+// A score and what is added up for it are at most (r + R)^2, of which the longest sample's must not overflow. The
+// second order of rounding, of a sample's length also, is small only while n_features times the unit roundoff is.
+template <typename T> void find_limits(Problem &p) {
+    const double unit = sizeof(T) == 4 ? 0x1p-24 : 0x1p-53, unit64 = 0x1p-53;
+    const double least = sizeof(T) == 4 ? 0x1p-126 : 0x1p-1022, most = sizeof(T) == 4 ? 0x1p64 : 0x1p512;
+    const double factor = 2.1 * (double)(p.n_features + 4), both = p.reach * (unit + unit64);
+    p.bound[0] = factor * (both * p.reach + least);
+    p.bound[1] = factor * (2 * both + least);
+    p.bound[2] = factor * unit64;
+    p.longest = (double)p.n_features * 2 * unit <= 0x1p-7 ? most / 4 - p.reach : -1.0;
+    p.certainty = factor * unit64 + 8 * unit;
+    p.length_error = factor * unit;
+    // Differences of such integers, squared and added up over the features, stay below 2^53.
+    p.largest_integer = floor(sqrt(0x1p51 / (double)p.n_features));
+    int larger, much;
+    frexp(p.reach, &larger);
+    frexp(p.largest_integer, &much);
+    // Squares of the lattice's unit must not vanish.
+    p.lattice = p.reach > 0x1p-400 && p.reach < 0x1p400 ? ldexp(1.0, larger + 2 - much) : 0.0;
+}
+
+template <typename T> void pack(Problem *problem) {
+    Problem &p = *problem;
     T *const panels = (T *)p.panels, *const norms = (T *)p.key_norms;
     const int64_t d = p.n_features, k = p.n_clusters;
+    p.n_panels = (k + 5) / 6;
+    p.panel_width = (k + p.n_panels - 1) / p.n_panels;
     double largest = 0.0;
     for (int64_t j = 0; j < p.n_panels * p.panel_width; j++) {
         T *const panel = panels + j * d;
@@ -401,7 +487,10 @@ template <typename T> double pack(const Problem *problem) {
             while (f < d && p.centers[i * d + f] == p.centers[j * d + f]) f++;
             if (f == d) norms[j] = (T)INFINITY;
         }
-    return sqrt(largest);
+    p.distinct = 1;
+    for (int64_t j = 0; j < k; j++) p.distinct &= norms[j] < (T)INFINITY;
+    p.reach = sqrt(largest);
+    find_limits<T>(p);
 }
 
 // Give work a kernel with scratch memory; returns what that does, or -1 for lack of memory.
@@ -434,9 +523,9 @@ int64_t closer(const Problem *problem, int64_t start, int64_t stop, const double
 
 extern const Kernels SKTRANSCLUST_KERNELS;
 const Kernels SKTRANSCLUST_KERNELS = {SKTRANSCLUST_NAME,
-                                      sizeof(Problem),
                                       {pack<float>, pack<double>},
                                       {assign<float>, assign<double>},
+                                      {decide<float>, decide<double>},
                                       {squares<float>, squares<double>},
                                       {sums<float>, sums<double>},
                                       {closer<float>, closer<double>},

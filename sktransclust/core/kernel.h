@@ -7,6 +7,7 @@
 
 // Samples and centers; `library.py` mirrors this structure field by field. T is the data's type.
 struct Problem {
+    int64_t n_samples;
     const void *values;       // T, (n_samples, n_features), of any strides
     int64_t row_stride;       // in elements, as is the next one
     int64_t column_stride;
@@ -17,30 +18,37 @@ struct Problem {
     void *lengths;            // T, (n_samples,): of the samples in local coordinates; null if unknown
     const double *weights;    // (n_samples,); null for 1
     int64_t n_clusters;
-    int64_t n_panels;
-    int64_t panel_width;      // 1 to 6
     const double *centers;    // (n_clusters, n_features): in the reference frame
     const double *keys;       // the same in local coordinates
+    // From here to `length_error` filled in by `pack`.
     void *panels;             // T, (n_panels * panel_width, n_features): keys times -2, then zeros
     void *key_norms;          // T, (n_panels * panel_width,): squared lengths of keys; infinite where none can win
+    int64_t n_panels;         // panels and norms have room for n_clusters + 5 keys
+    int64_t panel_width;      // 1 to 6
+    double reach;             // the largest length of a key
+    int64_t distinct;         // whether no center repeats another
     double bound[3];          // coefficients of 1, r and r^2 in the bound; r is the length of a sample
     double longest;           // longer samples are doubtful
-    double lattice;           // a power of two; coordinates that are integers up to largest_integer times it
-    double largest_integer;   // have squared distances free of rounding
-    double reach;             // the largest length of a key
+    double largest_integer;   // coordinates that are integers up to this, times `lattice`,
+    double lattice;           // a power of two, have squared distances free of rounding
+    double certainty;         // what bounds have to differ by, relatively, to decide
+    double length_error;      // relative error of a squared length, with room for a few roundings
     // Bounds that are kept from one iteration to the next; see bounds.h.
     void *until;              // T, (n_samples,): the drift below which a sample keeps its label; null for none
     void *lower;              // T, (n_samples,): at most the distance to other centers, plus their drift
     const double *drift;      // (n_clusters,): how far centers and all others have moved, added up, rounded up
     const double *others;     // (n_clusters,): the part of all others
-    int64_t bounded;          // whether the bounds hold for the previous labels
-    double certainty;         // what bounds have to differ by, relatively, to decide
-    double length_error;      // relative error of a squared length, with room for a few roundings
-    int64_t distinct;         // whether no center repeats another
-    const int32_t *previous;  // (n_samples,): labels to count changes against; null to assign alone
-    int32_t *labels;          // (n_samples,); -1 where doubtful
+    int64_t bounded;          // whether the bounds hold for the labels
+    // Of the last moves; see bounds.h.
+    const int32_t *movers;    // (n_movers,): the centers that have moved farthest; a multiple of panel_width
+    int64_t n_movers;
+    const double *still;      // (n_clusters,): as `others`, but without the last moves of the movers
+    // Centers around each center; see neighbors.h.
+    const int32_t *order;     // (n_clusters, n_panels * panel_width): from the nearest, itself, on; null for none
+    const double *between;    // the same shape: their distances; infinite, beside the index of no center, at the end
+    int32_t *labels;          // (n_samples,): overwritten by new ones
     int64_t only_changes;     // add up what changes: samples of another label than before leave their old cluster
-    double *sums;             // (n_clusters, n_features)
+    double *sums;             // (n_clusters, n_features); null to assign alone
     double *cluster_weights;  // (n_clusters,)
     double *masses;           // (n_clusters,): weights times lengths; used where lengths are known
 };
@@ -48,13 +56,15 @@ struct Problem {
 // The kernels of one instruction set, each for float and for double.
 struct Kernels {
     const char *name;
-    int64_t problem_bytes;  // the size of Problem, since the library may be older than its caller
-    // Fills in panels and key_norms; returns the largest length of a key.
-    double (*pack[2])(const Problem *);
+    // Fills in what `Problem` says.
+    void (*pack[2])(Problem *);
     // Labels samples start..stop where that is beyond doubt and, unless assigning alone, adds those to their
-    // clusters and the changes to `n_changed`. Writes the indices of the others, in order, to `doubtful`, of
-    // shape (stop - start,). Returns how many these are, or -1 for lack of memory.
+    // clusters and the changes to `n_changed`. Writes the indices of the others to `doubtful`, of shape
+    // (stop - start,); they keep their labels. Returns how many these are, or -1 for lack of memory.
     int64_t (*assign[2])(const Problem *, int64_t start, int64_t stop, int64_t *doubtful, int64_t *n_changed);
+    // Does the same for the samples `rows`, given their new labels.
+    void (*decide[2])(const Problem *, const int64_t *rows, const int32_t *labels, int64_t count,
+                      int64_t *n_changed);
     // Writes the squared distances of samples start..stop to the centers of their labels. `point` is scratch
     // memory of n_features numbers, here and below.
     void (*squares[2])(const Problem *, int64_t start, int64_t stop, double *point, double *squared);

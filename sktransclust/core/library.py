@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ class Problem(ctypes.Structure):
     """`Problem` of kernel.h, which describes the fields."""
 
     _fields_ = [
+        ("n_samples", ctypes.c_int64),
         ("values", ctypes.c_void_p),
         ("row_stride", ctypes.c_int64),
         ("column_stride", ctypes.c_int64),
@@ -24,31 +27,59 @@ class Problem(ctypes.Structure):
         ("lengths", ctypes.c_void_p),
         ("weights", ctypes.c_void_p),
         ("n_clusters", ctypes.c_int64),
-        ("n_panels", ctypes.c_int64),
-        ("panel_width", ctypes.c_int64),
         ("centers", ctypes.c_void_p),
         ("keys", ctypes.c_void_p),
         ("panels", ctypes.c_void_p),
         ("key_norms", ctypes.c_void_p),
+        ("n_panels", ctypes.c_int64),
+        ("panel_width", ctypes.c_int64),
+        ("reach", ctypes.c_double),
+        ("distinct", ctypes.c_int64),
         ("bound", ctypes.c_double * 3),
         ("longest", ctypes.c_double),
-        ("lattice", ctypes.c_double),
         ("largest_integer", ctypes.c_double),
-        ("reach", ctypes.c_double),
+        ("lattice", ctypes.c_double),
+        ("certainty", ctypes.c_double),
+        ("length_error", ctypes.c_double),
         ("until", ctypes.c_void_p),
         ("lower", ctypes.c_void_p),
         ("drift", ctypes.c_void_p),
         ("others", ctypes.c_void_p),
         ("bounded", ctypes.c_int64),
-        ("certainty", ctypes.c_double),
-        ("length_error", ctypes.c_double),
-        ("distinct", ctypes.c_int64),
-        ("previous", ctypes.c_void_p),
+        ("movers", ctypes.c_void_p),
+        ("n_movers", ctypes.c_int64),
+        ("still", ctypes.c_void_p),
+        ("order", ctypes.c_void_p),
+        ("between", ctypes.c_void_p),
         ("labels", ctypes.c_void_p),
         ("only_changes", ctypes.c_int64),
         ("sums", ctypes.c_void_p),
         ("cluster_weights", ctypes.c_void_p),
         ("masses", ctypes.c_void_p),
+    ]
+
+
+class State(ctypes.Structure):
+    """`State` of iterate.h, which describes the fields."""
+
+    _fields_ = [
+        ("chunk_rows", ctypes.c_int64),
+        ("n_threads", ctypes.c_int64),
+        ("valid", ctypes.c_int64),
+        ("n_since", ctypes.c_int64),
+        ("last", ctypes.c_void_p),
+        ("own", ctypes.c_void_p),
+        ("drift", ctypes.c_void_p),
+        ("others", ctypes.c_void_p),
+        ("still", ctypes.c_void_p),
+        ("movers", ctypes.c_void_p),
+        ("sums", ctypes.c_void_p),
+        ("cluster_weights", ctypes.c_void_p),
+        ("masses", ctypes.c_void_p),
+        ("peaks", ctypes.c_void_p),
+        ("n_changed", ctypes.c_int64),
+        ("doubtful", ctypes.c_void_p),
+        ("means", ctypes.c_void_p),
     ]
 
 
@@ -62,8 +93,7 @@ class Kernels(ctypes.Structure):
 
     _fields_ = [
         ("name", ctypes.c_char_p),
-        ("problem_bytes", ctypes.c_int64),
-        ("pack", _functions(ctypes.c_double)),
+        ("pack", _functions(None)),
         (
             "assign",
             _functions(
@@ -72,6 +102,12 @@ class Kernels(ctypes.Structure):
                 ctypes.c_int64,
                 ctypes.c_void_p,
                 ctypes.POINTER(ctypes.c_int64),
+            ),
+        ),
+        (
+            "decide",
+            _functions(
+                None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(ctypes.c_int64)
             ),
         ),
         ("squares", _functions(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)),
@@ -93,17 +129,38 @@ class Kernels(ctypes.Structure):
     ]
 
 
+@dataclass(frozen=True)
+class InstructionSet:
+    """What one instruction set can do; the functions for iterations are described in iterate.h."""
+
+    kernels: Kernels
+    begin_iteration: Callable[..., int]
+    end_iteration: Callable[..., int]
+
+
 @functools.cache
-def instruction_sets() -> dict[str, Any]:
-    """Return the kernels that this machine can run, by name, the fastest last; none if they are not built."""
+def instruction_sets() -> dict[str, InstructionSet]:
+    """Return what this machine can run, by name, the fastest last; nothing if no kernels are built."""
     # In an editable install, the folder of the library is not that of this file.
     names = [Path(folder, f"_kernels{suffix}") for folder in _folders for suffix in (".so", ".dll")]
     found = [name for name in names if name.exists()]
     if not found:
         return {}
     library = ctypes.CDLL(str(found[0]))
-    library.sktransclust_kernels.restype = ctypes.POINTER(Kernels)
-    kernels = [k.contents for k in map(library.sktransclust_kernels, range(3)) if k]
-    if any(k.problem_bytes != ctypes.sizeof(Problem) for k in kernels):
+    sizes = (ctypes.c_int64 * 3)()
+    library.sktransclust_sizes(sizes)
+    if list(sizes) != [ctypes.sizeof(structure) for structure in (Problem, State, Kernels)]:
         raise ImportError(f"{found[0]} is of another version: install the package again.")
-    return {k.name.decode(): k for k in kernels}
+    begin, end = library.sktransclust_begin_iteration, library.sktransclust_end_iteration
+    pointer = ctypes.POINTER(Kernels)
+    begin.restype = end.restype = ctypes.c_int64
+    begin.argtypes = [pointer, ctypes.c_int, ctypes.POINTER(Problem), ctypes.POINTER(State)]
+    end.argtypes = [*begin.argtypes, ctypes.c_void_p, ctypes.c_int64]
+    library.sktransclust_kernels.restype = pointer
+    return {
+        k.contents.name.decode(): InstructionSet(
+            k.contents, functools.partial(begin, k), functools.partial(end, k)
+        )
+        for k in map(library.sktransclust_kernels, range(3))
+        if k
+    }

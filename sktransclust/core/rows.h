@@ -61,12 +61,14 @@ template <typename T> struct Rows {
         }
     }
 
-    // Add a sample up by its label, if that is not doubtful; returns whether it is another one than before.
-    bool count_row(int64_t row) const {
-        const int32_t label = p.labels[row], before = p.previous[row];
-        if (label < 0 || (p.only_changes && label == before)) return false;
-        if (p.only_changes) add_row(row, before, -1.0);
-        add_row(row, label, 1.0);
+    // Give a sample its label, and add up what that changes; returns whether it is another one than before.
+    bool relabel(int64_t row, int32_t label) const {
+        const int32_t before = p.labels[row];
+        p.labels[row] = label;
+        if (p.sums && !(p.only_changes && label == before)) {
+            if (p.only_changes) add_row(row, before, -1.0);
+            add_row(row, label, 1.0);
+        }
         return label != before;
     }
 };
@@ -79,6 +81,13 @@ void squares(const Problem *problem, int64_t start, int64_t stop, double *point,
         rows.find_point(row);
         squared[row] = rows.squared_distance(problem->centers + problem->labels[row] * problem->n_features);
     }
+}
+
+template <typename T>
+void decide(const Problem *problem, const int64_t *rows, const int32_t *labels, int64_t count,
+            int64_t *n_changed) {
+    const Rows<T> all(*problem);
+    for (int64_t i = 0; i < count; i++) *n_changed += all.relabel(rows[i], labels[i]);
 }
 
 template <typename T>

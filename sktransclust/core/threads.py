@@ -59,12 +59,17 @@ def _workers(count: int) -> ThreadPoolExecutor:
         return _pools[count]
 
 
+def n_threads() -> int:
+    """Return how many threads to use: as many as PyTorch is set to."""
+    return _threads_of_fork or torch.get_num_threads()
+
+
 def ordered_map(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
     """Yield ``function(item)`` for each item, in order, on as many threads as PyTorch is set to use.
 
     At most twice as many results as threads are held back at any time.
     """
-    threads = _threads_of_fork or torch.get_num_threads()
+    threads = n_threads()
     if threads == 1:
         yield from map(function, items)
         return

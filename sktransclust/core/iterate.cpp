@@ -1,0 +1,206 @@
+// One iteration of Lloyd's algorithm on chunks of samples, by any number of threads with the same bits.
+//
+// Bounds are followed from the last centers to these, chunks are labelled, and their sums, or what changes in
+// them, added in the order of the chunks. Compiled once, for any instruction set: the kernels do the work.
+
+#include "iterate.h"
+
+#include "parallel.h"
+
+#include <algorithm>
+#include <math.h>
+#include <string.h>
+
+namespace {
+
+const double ROUNDED_UP = 1 + 1e-9;  // of a distance between two centers
+const int64_t MOVERS_SHARE = 8;      // one center in so many is a mover, at most
+const double MUCH_FARTHER = 2;       // than all others, for movers to be worth a look of their own
+
+double above(double value) { return nextafter(value, INFINITY); }
+
+double distance(const double *a, const double *b, int64_t d) {
+    double squared = 0.0;
+    for (int64_t f = 0; f < d; f++) squared += (a[f] - b[f]) * (a[f] - b[f]);
+    return sqrt(squared) * ROUNDED_UP;
+}
+
+// The largest of some numbers, and the largest of the others.
+struct Largest {
+    double first = 0.0, second = 0.0;
+    int64_t index = -1;
+
+    void see(double value, int64_t i) {
+        if (value > first) {
+            second = first;
+            first = value;
+            index = i;
+        } else if (value > second) {
+            second = value;
+        }
+    }
+
+    double without(int64_t i) const { return i == index ? second : first; }
+};
+
+// Add the moves of the centers since the last iteration, rounding up, and find the movers.
+void follow(Problem &p, State &state) {
+    const int64_t k = p.n_clusters, d = p.n_features;
+    std::vector<double> moves(k);
+    Largest all, rest;
+    for (int64_t j = 0; j < k; j++) {
+        moves[j] = distance(p.centers + j * d, state.last + j * d, d);
+        all.see(moves[j], j);
+    }
+    const int64_t n_movers = p.n_panels / MOVERS_SHARE * p.panel_width;
+    std::vector<int32_t> by_move(k);
+    for (int64_t j = 0; j < k; j++) by_move[j] = (int32_t)j;
+    std::nth_element(by_move.begin(), by_move.begin() + n_movers, by_move.end(), [&](int32_t a, int32_t b) {
+        return moves[a] > moves[b] || (moves[a] == moves[b] && a < b);
+    });
+    for (int64_t i = n_movers; i < k; i++) rest.see(moves[by_move[i]], by_move[i]);
+    p.n_movers = all.second > MUCH_FARTHER * rest.first ? n_movers : 0;
+    std::copy(by_move.begin(), by_move.begin() + n_movers, state.movers);
+    for (int64_t j = 0; j < k; j++) {
+        state.still[j] = above(state.others[j] + rest.without(j));
+        state.own[j] = above(state.own[j] + moves[j]);
+        state.others[j] = above(state.others[j] + all.without(j));
+        state.drift[j] = above(state.own[j] + state.others[j]);
+    }
+}
+
+// Where the sums of a thread's chunk are collected, in memory that was reserved before.
+struct Partial {
+    std::vector<double> numbers;
+
+    void collect(Problem &p) {
+        const int64_t k = p.n_clusters, n_sums = k * p.n_features;
+        numbers.assign(n_sums + 2 * k, 0.0);
+        p.sums = numbers.data();
+        p.cluster_weights = p.sums + n_sums;
+        p.masses = p.cluster_weights + k;
+    }
+
+    void add_to(const Problem &total) const {
+        const int64_t k = total.n_clusters, n_sums = k * total.n_features;
+        const double *number = numbers.data();
+        for (int64_t i = 0; i < n_sums; i++) total.sums[i] += *number++;
+        for (int64_t j = 0; j < k; j++) total.cluster_weights[j] += *number++;
+        for (int64_t j = 0; j < k; j++) total.masses[j] += *number++;
+    }
+};
+
+// Let work(problem, start, stop, chunk) add the samples start..stop to the problem's sums, for all chunks.
+template <typename Work> void add_up(const Problem &total, const State &state, Work work) {
+    const int64_t n_chunks = (total.n_samples + state.chunk_rows - 1) / state.chunk_rows;
+    if (n_chunks == 1) return work(total, 0, total.n_samples, 0);
+    std::vector<Partial> partials(std::min(state.n_threads, n_chunks));
+    for (Partial &partial : partials) partial.numbers.reserve(total.n_clusters * (total.n_features + 2));
+    Turns turns;
+    for_chunks(n_chunks, state.n_threads, [&](int64_t chunk, int64_t thread) {
+        Problem problem = total;
+        partials[thread].collect(problem);
+        const int64_t start = chunk * state.chunk_rows;
+        work(problem, start, std::min(start + state.chunk_rows, total.n_samples), chunk);
+        turns.take(chunk, [&] { partials[thread].add_to(total); });
+    });
+}
+
+void forget_sums(const Problem &p) {
+    std::fill_n(p.sums, p.n_clusters * p.n_features, 0.0);
+    std::fill_n(p.cluster_weights, p.n_clusters, 0.0);
+    std::fill_n(p.masses, p.n_clusters, 0.0);
+}
+
+void set_sums(Problem &p, const State &state) {
+    p.sums = state.sums;
+    p.cluster_weights = state.cluster_weights;
+    p.masses = state.masses;
+}
+
+// A sum's rounding is proportional to what it held: no cluster may have lost most of what it held, at its largest,
+// and no more labels may have changed than there are. Else sums are to be added up anew.
+bool still_good(const Problem &p, State &state) {
+    bool good = state.n_since <= p.n_samples;
+    for (int64_t j = 0; j < p.n_clusters; j++) {
+        double *const weight = state.peaks + j, *const mass = weight + p.n_clusters;
+        *weight = std::max(*weight, p.cluster_weights[j]);
+        *mass = std::max(*mass, p.masses[j]);
+        good &= *weight <= 8 * p.cluster_weights[j] && *mass <= 8 * p.masses[j];
+    }
+    return good;
+}
+
+int64_t begin(const Kernels &kernels, int kind, Problem &p, State &state) {
+    kernels.pack[kind](&p);
+    p.bounded = p.only_changes = state.valid && p.until;
+    if (p.bounded) {
+        follow(p, state);
+    } else {
+        p.n_movers = 0;
+        std::fill_n(state.others, p.n_clusters, 0.0);
+        std::fill_n(state.drift, p.n_clusters, 0.0);
+        std::fill_n(state.own, p.n_clusters, 0.0);
+    }
+    std::copy_n(p.centers, p.n_clusters * p.n_features, state.last);
+    set_sums(p, state);
+    if (!p.only_changes) forget_sums(p);
+    const int64_t n_chunks = (p.n_samples + state.chunk_rows - 1) / state.chunk_rows;
+    std::vector<int64_t> n_doubtful(n_chunks), n_changed(n_chunks);
+    add_up(p, state, [&](const Problem &problem, int64_t start, int64_t stop, int64_t chunk) {
+        n_doubtful[chunk] =
+            kernels.assign[kind](&problem, start, stop, state.doubtful + start, &n_changed[chunk]);
+    });
+    int64_t found = 0;
+    state.n_changed = state.valid = 0;
+    for (int64_t chunk = 0; chunk < n_chunks; chunk++) {
+        if (n_doubtful[chunk] < 0) return -1;
+        memmove(state.doubtful + found, state.doubtful + chunk * state.chunk_rows, n_doubtful[chunk] * sizeof(int64_t));
+        found += n_doubtful[chunk];
+        state.n_changed += n_changed[chunk];
+    }
+    return found;
+}
+
+void end(const Kernels &kernels, int kind, const Problem &p, State &state, const int32_t *decided,
+                   int64_t n_decided) {
+    kernels.decide[kind](&p, state.doubtful, decided, n_decided, &state.n_changed);
+    state.n_since += state.n_changed;
+    if (!p.only_changes || !still_good(p, state)) {
+        if (p.only_changes) {
+            forget_sums(p);
+            add_up(p, state, [&](const Problem &problem, int64_t start, int64_t stop, int64_t) {
+                kernels.sums[kind](&problem, start, stop);
+            });
+        }
+        state.n_since = 0;
+        std::copy_n(p.cluster_weights, p.n_clusters, state.peaks);
+        std::copy_n(p.masses, p.n_clusters, state.peaks + p.n_clusters);
+    }
+    for (int64_t j = 0; j < p.n_clusters; j++) {
+        const double weight = p.cluster_weights[j];
+        for (int64_t i = j * p.n_features; i < (j + 1) * p.n_features; i++)
+            state.means[i] = weight > 0 ? p.sums[i] / weight : p.centers[i];
+    }
+    state.valid = 1;
+}
+
+}  // namespace
+
+int64_t begin_iteration(const Kernels &kernels, int kind, Problem &p, State &state) {
+    try {
+        return begin(kernels, kind, p, state);
+    } catch (const std::bad_alloc &) {
+        return -1;
+    }
+}
+
+int64_t end_iteration(const Kernels &kernels, int kind, const Problem &p, State &state, const int32_t *decided,
+                      int64_t n_decided) {
+    try {
+        end(kernels, kind, p, state, decided, n_decided);
+        return 0;
+    } catch (const std::bad_alloc &) {
+        return -1;
+    }
+}
