@@ -27,6 +27,7 @@ from .model.scalar_step import ScalarStep
 
 _SAMPLE_SIZE = 4096  # samples that the network sees, at least; and at least so many per cluster:
 _SAMPLES_PER_CLUSTER = 16
+_TRIALS = 8  # samples drawn for each added center, of which the best is taken
 _ITERATIONS_PER_MOVE = 12  # exact ones before a move is judged
 _PATIENCE = 2  # moves in a row that fail before the end
 _MARGIN = 1e-6  # relative; a smaller gain may be rounding
@@ -126,7 +127,7 @@ class Moves:
         # In a worker, and so on one thread: the bits do not depend on the number of threads.
         (self._step,) = ordered_map(partial(self._sample, core), [size])
         self.n_samples = len(self._step.samples)
-        self._seen: tuple[np.ndarray, np.ndarray] | None = None
+        self._near: tuple[np.ndarray, torch.Tensor] | None = None  # of the last solution
 
     def _sample(self, core: StreamedCore, size: int) -> ScalarStep:
         """Draw the samples that the network sees, centered and with a mean square of 1."""
@@ -147,40 +148,30 @@ class Moves:
 
     def propose(self, centers: np.ndarray, n_extra: int) -> np.ndarray:
         """Add centers to those of a solution, let the network take a step, and remove as many."""
-        uniform = self._random.uniform(size=n_extra)
+        uniform = self._random.uniform(size=(n_extra, _TRIALS))
 
         def work(start: np.ndarray) -> np.ndarray:
-            moved = self._step.step(np.concatenate([start, self._badly_served(start, uniform)]))
-            return moved[self._most_useful(moved, len(start))]
+            if self._near is None or not np.array_equal(self._near[0], start):
+                self._near = start, self._step.near(start)
+            moved = self._step.step(np.concatenate([start, self._step.spread(self._near[1], uniform)]))
+            return np.delete(moved, self._least_useful(moved, n_extra), axis=0)
 
         (moved,) = ordered_map(work, [(centers - self._middle) / self._unit])
         return moved * self._unit + self._middle
 
-    def _badly_served(self, centers: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-        """Draw samples with a probability proportional to their squared distance to the nearest center."""
-        if self._seen is None or not np.array_equal(self._seen[0], centers):
-            weighted = self._step.near(centers) * self._step.weight.double().cpu().numpy()
-            self._seen = centers, np.cumsum(weighted)
-        total = self._seen[1]
-        drawn = np.minimum(np.searchsorted(total, uniform * total[-1]), len(total) - 1)
-        return self._step.samples[torch.from_numpy(drawn)].double().cpu().numpy()
-
-    def _most_useful(self, centers: np.ndarray, n_kept: int) -> list[int]:
-        """Return the indices of the centers to keep.
+    def _least_useful(self, centers: np.ndarray, number: int) -> list[int]:
+        """Return the indices of the centers to remove.
 
         The use of a center is what the samples' distances would grow by without it. As the neighbors of a
         removed center take over its samples, the nearest of them is kept.
         """
         order = np.argsort(self._step.use(centers), kind="stable").tolist()
-        kept, left = set[int](), set[int]()
-        to_remove = len(centers) - n_kept
+        kept, removed = set[int](), list[int]()
         for center in order:
-            if len(left) < to_remove and center not in kept:
-                left.add(center)
+            if len(removed) < number and center not in kept:
+                removed.append(center)
                 squared = ((centers - centers[center]) ** 2).sum(1)
-                squared[center] = np.inf
+                squared[removed] = np.inf
                 kept.add(int(squared.argmin()))
-        for center in order:  # where the kept neighbors were too many
-            if len(left) < to_remove:
-                left.add(center)
-        return [center for center in range(len(centers)) if center not in left]
+        others = [center for center in order if center in kept]  # where the kept neighbors were too many
+        return removed + others[: number - len(removed)]

@@ -75,7 +75,7 @@ def test_near_and_use_are_those_of_all_distances_written_out():
     weight = torch.rand(80, dtype=F64, generator=torch.Generator().manual_seed(0))
     step = fast(network(), samples, weight, tile_elements=100)
     distances = squared(samples, centers)
-    np.testing.assert_allclose(step.near(centers.numpy()), distances.min(1), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(step.near(centers.numpy()).numpy(), distances.min(1), rtol=1e-9, atol=1e-12)
     without = [np.delete(distances, j, axis=1).min(1) for j in range(6)]
     expected = [weight.numpy() @ (least - distances.min(1)) for least in without]
     np.testing.assert_allclose(step.use(centers.numpy()), expected, rtol=1e-9)
@@ -86,3 +86,14 @@ def test_one_of_two_equal_centers_is_of_no_use():
     twice = torch.cat([centers, centers[:1]]).numpy()
     use = fast(network(), samples).use(twice)
     assert use[0] == use[3] == 0 < use[1:3].min()
+
+
+def test_spread_takes_the_best_of_the_samples_drawn_one_after_the_other():
+    samples = torch.tensor([[0.0], [1.0], [4.0], [10.0], [11.0]], dtype=F64)
+    weight = torch.tensor([1.0, 1, 1, 2, 1], dtype=F64)
+    near = samples[:, 0] ** 2  # to one center at 0; weighted sums up to each sample: 0, 1, 17, 217, 338
+    uniform = np.array([[0.5 / 338, 250 / 338, 100 / 338], [0.0, 0.5, 0.5]])
+    # Drawn first: 1, 11 and 10; 11 leaves 0 + 1 + 16 + 2 + 0 = 19, and 10 leaves 0 + 1 + 16 + 0 + 1 = 18.
+    # Of these, 16 are those of 4.
+    chosen = fast(network(), samples, weight).spread(near, uniform)
+    np.testing.assert_allclose(chosen, [[10.0], [4.0]])

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .config import LloydConfig
+from .config import FEATURE_WEIGHTS, LloydConfig
 from .scalar import FEATURE_OFFSET, LARGEST_LOG_GAIN, tiles
 
 _TILE_ELEMENTS = 1 << 18  # attention weights held at once
@@ -52,6 +52,7 @@ class ScalarStep:
         self.weight = torch.ones_like(samples[:, 0]) if sample_weight is None else sample_weight.to(samples)
         self._log_weight = None if sample_weight is None else self.weight.log()
         self._scalars = {name: scalar.detach().double().cpu().numpy() for name, scalar in scalars.items()}
+        self._feature_weights = np.stack([self._scalars[name] for name in FEATURE_WEIGHTS], axis=1)  # (F, 4)
         self._names, self._tile_elements = config.features, tile_elements
         self._columns = samples.T.contiguous()  # (d, n)
         self._lengths = self._columns.square().sum(0)  # (n,)
@@ -60,15 +61,17 @@ class ScalarStep:
     @torch.inference_mode()
     def step(self, centers: np.ndarray) -> np.ndarray:
         """Move centers by one layer on freshly embedded tokens; see `scalar_layer`."""
-        scale, features = self.describe(centers)
-        layer = _Layer(centers, scale, features, self._scalars, self.samples)
+        products = _product(centers, centers.T)
+        scale, features = self._describe(centers, products)
+        assign_bias, update_gain, erase_bias, erase_gain = (features @ self._feature_weights).T[..., None]
+        layer = _Layer(centers, scale, assign_bias, _gains(update_gain), self._scalars, self.samples)
         update = _RunningMean(layer.keys)
         for columns in self._tiles(centers):
             moved, attention = self._assign(layer, columns)
             update.add(self._update_scores(layer, moved, attention, columns), moved)
-        erased = _centers_attention(centers, scale, features, self._scalars)
-        values = (self._scalars[f"{name}.value"][0] for name in ("erase_centers", "update"))
-        return centers + next(values) * erased + next(values) * update.mean()
+        mixture = self._centers_attention(products / scale**2, erase_bias, _gains(erase_gain))
+        erased = self._scalars["erase_centers.value"][0] * _product(mixture, centers)
+        return centers + erased + self._scalars["update.value"][0] * update.mean()
 
     @torch.inference_mode()
     def describe(self, centers: np.ndarray) -> tuple[float, np.ndarray]:
@@ -76,6 +79,9 @@ class ScalarStep:
 
         A sample as near to several centers as to any counts for each in part.
         """
+        return self._describe(centers, _product(centers, centers.T))
+
+    def _describe(self, centers: np.ndarray, products: np.ndarray) -> tuple[float, np.ndarray]:
         sums = self.samples.new_zeros(len(centers), 2)
         keys = self._keys(centers)
         for columns in self._tiles(centers):
@@ -83,21 +89,60 @@ class ScalarStep:
             share = self.weight[columns] / owners.sum(0)
             sums += owners @ torch.stack([share, share * near], 1)
         mass, error = sums.T.double().cpu().numpy()
-        mean = error.sum() / mass.sum() or 1.0
+        total = mass.sum()
+        mean = error.sum() / total or 1.0
         values = {
-            "mass": mass * (len(centers) / mass.sum()),
+            "mass": mass * (len(centers) / total),
             "error": np.divide(error, mass * mean, out=np.ones(len(centers)), where=mass > 0),
-            "gap": _gaps(centers) / mean,
+            "gap": _gaps(products) / mean,
         }
         features = np.log(FEATURE_OFFSET + np.array([values[name] for name in self._names]))
         return float(np.sqrt(mean)), features.reshape(-1, len(centers)).T
 
+    def _centers_attention(self, products: np.ndarray, bias: np.ndarray, gain: np.ndarray) -> np.ndarray:
+        """Attention weights (k, k) of A(C, C; Q4, K4, V4), of products in the layer's unit."""
+        query, query_code = self._scalars["erase_centers.query"]
+        key, key_code = self._scalars["erase_centers.key"]
+        scores = 2 * query * key * products + (bias.T - key**2 * products.diagonal())
+        scores.flat[:: len(scores) + 1] += 2 * query_code * key_code
+        scores *= gain
+        weights = np.exp(scores - scores.max(1, keepdims=True))
+        return weights / weights.sum(1, keepdims=True)
+
     @torch.inference_mode()
-    def near(self, centers: np.ndarray) -> np.ndarray:
-        """Return the squared distance of each sample to the nearest center: (n,), float64."""
+    def near(self, centers: np.ndarray) -> Tensor:
+        """Return the squared distance of each sample to the nearest center: (n,)."""
         keys = self._keys(centers)
-        near = [self._nearest(*keys, columns)[2] for columns in self._tiles(centers)]
-        return torch.cat(near).double().cpu().numpy()
+        return torch.cat([self._nearest(*keys, columns)[2] for columns in self._tiles(centers)])
+
+    @torch.inference_mode()
+    def spread(self, near: Tensor, uniform: np.ndarray) -> np.ndarray:
+        """Choose samples that are far from all centers and from each other, as greedy k-means++ does.
+
+        Parameters
+        ----------
+        near : Tensor of shape (n,)
+            The squared distance of each sample to the nearest center.
+        uniform : ndarray of shape (m, n_trials)
+            Random numbers, uniform on [0, 1).
+
+        Returns
+        -------
+        ndarray of shape (m, d), float64
+        """
+        chosen = []
+        for draws in torch.from_numpy(uniform).to(near.device):
+            total = torch.cumsum(near * self.weight, 0, dtype=torch.float64)
+            index = torch.searchsorted(total, draws * total[-1]).clamp_(max=len(total) - 1)
+            x = self._columns[:, index]  # (d, n_trials)
+            squared = self._buffer("scores", len(draws), len(near))
+            torch.addmm(self._lengths, x.T, self._columns, alpha=-2, out=squared)
+            squared.add_(self._lengths[index].unsqueeze(1)).clamp_(min=0)
+            torch.minimum(squared, near, out=squared)
+            best = int((squared @ self.weight).argmin())
+            near = squared[best].clone()
+            chosen.append(x[:, best])
+        return torch.stack(chosen).double().cpu().numpy()
 
     @torch.inference_mode()
     def use(self, centers: np.ndarray) -> np.ndarray:
@@ -164,24 +209,23 @@ class _Layer:
         self,
         centers: np.ndarray,
         scale: float,
-        features: np.ndarray,
+        bias: np.ndarray,
+        gain: np.ndarray,
         scalars: Mapping[str, np.ndarray],
         samples: Tensor,
     ) -> None:
         def put(array: np.ndarray) -> Tensor:
             return torch.from_numpy(array).to(samples)
 
-        query, key = (scalars[f"assign.{part}"][0] for part in ("query", "key"))
+        query, key = scalars["assign.query"][0], scalars["assign.key"][0]
         value, code = scalars["assign.value"]
-        biases = features @ scalars["assign.bias"] - (key / scale) ** 2 * (centers**2).sum(1)
-        self.biases = put(biases[:, None])  # (k, 1)
+        self.biases = put(bias - (key / scale) ** 2 * (centers**2).sum(1, keepdims=True))  # (k, 1)
         self.keys = put(2 * query * key / scale**2 * centers)  # (k, d)
         self.values = put(value * centers.T)  # (d, k)
-        (query, query_code), (key, key_code) = (scalars[f"update.{part}"] for part in ("query", "key"))
-        gains = _gains(features, scalars["update.gain"])  # (k, 1)
-        self.gains = put(gains)
-        self.queries = put(2 * query * key / scale**2 * gains * centers)  # (k, d)
-        self.codes = put(2 * query_code * key_code * code * gains)  # (k, 1)
+        (query, query_code), (key, key_code) = scalars["update.query"], scalars["update.key"]
+        self.gains = put(gain)  # (k, 1)
+        self.queries = put(2 * query * key / scale**2 * gain * centers)  # (k, d)
+        self.codes = put(2 * query_code * key_code * code * gain)  # (k, 1)
         self.length, self.code_length = float((key / scale) ** 2), float((key_code * code) ** 2)
 
 
@@ -213,29 +257,21 @@ def _exponentials(scores: Tensor, largest: Tensor) -> Tensor:
     return scores.sub_(largest).clamp_(min=_LEAST_EXPONENT).exp_()
 
 
-def _centers_attention(
-    centers: np.ndarray, scale: float, features: np.ndarray, scalars: Mapping[str, np.ndarray]
-) -> np.ndarray:
-    """Mean of the centers that each attends to in A(C, C; Q4, K4, V4): (k, d)."""
-    (query, query_code), (key, key_code) = (scalars[f"erase_centers.{part}"] for part in ("query", "key"))
-    bias = features @ scalars["erase_centers.bias"] - (key / scale) ** 2 * (centers**2).sum(1)
-    scores = 2 * query * key / scale**2 * (centers @ centers.T) + bias
-    scores[np.diag_indices(len(scores))] += 2 * query_code * key_code
-    scores *= _gains(features, scalars["erase_centers.gain"])
-    weights = np.exp(scores - scores.max(1, keepdims=True))
-    return (weights @ centers) / weights.sum(1, keepdims=True)
-
-
-def _gains(features: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _gains(logarithms: np.ndarray) -> np.ndarray:
     """Learned inverse temperature of each center: (k, 1)."""
-    return np.exp(np.clip(features @ weights, -LARGEST_LOG_GAIN, LARGEST_LOG_GAIN))[:, None]
+    return np.exp(np.clip(logarithms, -LARGEST_LOG_GAIN, LARGEST_LOG_GAIN))
 
 
-def _gaps(centers: np.ndarray) -> np.ndarray:
+def _gaps(products: np.ndarray) -> np.ndarray:
     """Squared distance of each center to the nearest other one; 0 for a single center."""
-    if len(centers) == 1:
+    if len(products) == 1:
         return np.zeros(1)
-    lengths = (centers**2).sum(1)
-    squared = lengths - 2 * (centers @ centers.T) + lengths[:, None]
-    np.fill_diagonal(squared, np.inf)
+    lengths = products.diagonal()
+    squared = lengths[:, None] - 2 * products + lengths
+    squared.flat[:: len(squared) + 1] = np.inf
     return np.maximum(squared.min(1), 0)
+
+
+def _product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Multiply matrices on as many threads as PyTorch has here, which is one in a worker."""
+    return (torch.from_numpy(left) @ torch.from_numpy(right)).numpy()
