@@ -156,3 +156,12 @@ def test_the_bundled_network_was_trained_from_the_bundled_recipe():
     )
     assert UnrolledConfig(**info.training) == recipe.training
     assert info.validation < 1
+
+
+@pytest.mark.parametrize(("n", "d", "k"), [(1100, 2, 1000), (80, 1000, 6)])
+def test_clusters_and_features_far_beyond_the_training_hold_the_guarantee(n, d, k):
+    X = np.random.default_rng(0).normal(size=(n, d))
+    same = {"init": "random", "n_init": 1, "n_steps": 3}
+    learned, exact = fit(X, k, **same), fit(X, k, "exact", **same)
+    assert learned.inertia_ <= exact.inertia_ * (1 + ROUNDING)
+    assert learned.inertia_ == pytest.approx(oracle.inertia(X, learned.cluster_centers_), rel=1e-9)

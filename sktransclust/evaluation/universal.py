@@ -2,7 +2,8 @@
 
 ``python -m sktransclust.evaluation.universal real FILE.csv`` measures real data, ``mixtures`` mixtures that
 were not seen in training, ``moves`` what a move is worth without the network, ``far`` problems far outside of
-it. Inertias are compared as geometric means of ratios, between fits with the same seed.
+it, ``ablations`` networks that are trained without one of its parts. Inertias are compared as geometric
+means of ratios, between fits with the same seed.
 """
 
 import csv
@@ -26,6 +27,7 @@ from ..model.scalar_step import ScalarStep
 from ..tasks import FAMILIES, MixedDistribution, MixedSampler
 from ..tasks.mixed import lloyd_iterations
 from .provenance import made_with
+from .universal_ablations import ablations
 from .universal_data import problems
 
 SEEDS = range(100, 104)
@@ -158,11 +160,12 @@ TABLES: dict[str, Callable[[], Iterator[Row]]] = {
     "mixtures": mixtures,
     "moves": moves,
     "far": far,
+    "ablations": ablations,
 }
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Write the table named to the CSV file named, with a last line of means over all others."""
+    """Write the table named to the CSV file named; a last line of means, but for ablations."""
     table, path = arguments
     warnings.filterwarnings("ignore", "Number of distinct clusters", ConvergenceWarning)
     torch.set_num_threads(1)
@@ -176,8 +179,9 @@ def main(arguments: Sequence[str]) -> None:
             writer.writerow(_rounded(row) | origin)
             file.flush()
             print(_rounded(row), file=sys.stderr, flush=True)
-        writer.writerow({next(iter(rows[0])): "all"} | _rounded(summary(rows)) | origin)
-        print(_rounded(summary(rows)), file=sys.stderr)
+        if table != "ablations":
+            writer.writerow({next(iter(rows[0])): "all"} | _rounded(summary(rows)) | origin)
+            print(_rounded(summary(rows)), file=sys.stderr)
 
 
 def _rounded(row: Row) -> Row:
