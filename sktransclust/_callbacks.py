@@ -19,10 +19,14 @@ except ImportError:  # scikit-learn < 1.9
         return method
 
 
+# The attributes of an estimator that has callbacks, or whose meta-estimator has.
+_HOLDERS = "_skl_callbacks", "_parent_callback_ctx"
+
+
 class FitTask:
     """A task of a fit that callbacks are told of: the fit itself, a start, or an iteration.
 
-    Without callbacks, and with a scikit-learn that has none, it does nothing.
+    Without callbacks, it does nothing.
 
     Parameters
     ----------
@@ -44,15 +48,15 @@ class FitTask:
     @classmethod
     def fit(cls, estimator: Any, X: Any, y: Any, n_starts: int) -> FitTask:
         """Begin the task of a whole fit."""
-        if not hasattr(estimator, "_init_callback_context"):
+        if not any(hasattr(estimator, name) for name in _HOLDERS):
             return cls(estimator, X, y, None)
         return cls(estimator, X, y, estimator._init_callback_context(max_subtasks=n_starts))
 
     def subtask(self, name: str, *, is_leaf: bool = False) -> FitTask:
         """Begin a part of this task."""
-        context = self._context
-        if context is not None:
-            context = context.subcontext(task_name=name, max_subtasks=0 if is_leaf else None)
+        if self._context is None:
+            return self
+        context = self._context.subcontext(task_name=name, max_subtasks=0 if is_leaf else None)
         return FitTask(self._estimator, self._data["X"], self._data["y"], context)
 
     def end(self, fitted: Callable[[], dict[str, Any]]) -> bool:

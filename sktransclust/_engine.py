@@ -64,6 +64,33 @@ def query_core(
     return _core(samples, sample_weight, backend, embedding, len(centers)), reference.to_local(centers)
 
 
+def answer(
+    core: StreamedCore,
+    X: Data,
+    centers: np.ndarray,
+    labels: torch.Tensor,
+    exponent: int,
+    backend: str,
+    embedding: str,
+) -> tuple[np.ndarray, float]:
+    """Return the labels and the inertia that a query finds for a fit's centers, now that they are rounded.
+
+    `labels`, of the last iteration, may be written over. Where the fit's frame keeps the centers as they
+    are, distances in it are those of the query, bit for bit, so that the core of the fit can answer. The
+    inertia is in units of the data; the core's weights count times ``2**exponent``.
+    """
+    local = centers.astype(np.float64)
+    if core.samples.reference_frame.is_exact_for(local):
+        local = core.samples.reference_frame.to_local(local)
+        labels = core.assign_again(local, labels)
+    else:
+        weight = None if core.sample_weight is None else core.sample_weight.cpu().numpy()
+        core, local = query_core(X, centers, weight, core.samples.device, backend, embedding)
+        labels = core.assign(local)
+    inertia = core.samples.reference_frame.squared_to_data(core.inertia(local, labels), exponent)
+    return labels.cpu().numpy(), inertia
+
+
 def _core(
     samples: Samples,
     sample_weight: np.ndarray | None,

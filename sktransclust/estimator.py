@@ -284,15 +284,17 @@ class TransformerKMeans(
         """Set the fitted attributes, all at once; labels and inertia are predict's for the stored centers."""
         import torch
 
-        core = run.core
+        from ._engine import answer
+
+        core, frame = run.core, run.core.samples.reference_frame
         fitted = self._fitted(core, run.centers)
         fitted = {name: fitted[name] for name in fitted if name != "feature_names_in_"} | features
-        query, centers = self._query(X, fitted["cluster_centers_"], weights.values)
-        labels = query.assign(centers)
-        squares, frame = query.inertia(centers, labels), core.samples.reference_frame
-        inertia = query.samples.reference_frame.squared_to_data(squares, weights.exponent)
+        centers = fitted["cluster_centers_"]
+        labels, inertia = answer(
+            core, X, centers, run.last_labels, weights.exponent, self.backend, self.embedding
+        )
         history = [*(frame.squared_to_data(step, weights.exponent) for step in run.steps), inertia]
-        n_distinct = len(torch.unique(labels))
+        n_distinct = np.count_nonzero(np.bincount(labels))
         if n_distinct < self.n_clusters:
             warnings.warn(
                 f"Number of distinct clusters ({n_distinct}) found smaller than n_clusters "
@@ -301,7 +303,7 @@ class TransformerKMeans(
                 stacklevel=3,
             )
         self._n_threads = torch.get_num_threads()
-        fitted |= {"labels_": labels.cpu().numpy(), "inertia_": inertia, "n_iter_": run.n_iter}
+        fitted |= {"labels_": labels, "inertia_": inertia, "n_iter_": run.n_iter}
         fitted |= {"inertia_history_": np.array(history)}
         fitted |= {"device_": str(core.samples.device), "backend_": core.name}
         self.__dict__.pop("feature_names_in_", None)

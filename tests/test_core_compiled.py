@@ -316,6 +316,22 @@ def test_bounds_change_no_bit_of_any_iteration(instruction_set, data, moves, wei
             centers[-1] = centers[0] + iteration % 3
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("k", [2, 20, 100])
+@pytest.mark.parametrize("d", [1, 2, 3, 6, 17])
+def test_every_iteration_of_a_bounded_run_has_the_streamed_labels(instruction_set, d, k, dtype):
+    X = np.random.default_rng([d, k]).random((4000, d)).astype(dtype)
+    plain, fast = both(X, instruction_set)
+    fast.moments()
+    centers = local(plain, X[:k])
+    before, labels = torch.full((2, 4000), -1, dtype=torch.int32)
+    for _ in range(15):
+        expected, step = plain.iterate(centers, before), fast.iterate(centers, labels)
+        np.testing.assert_array_equal(step.labels, expected.labels)
+        assert step.n_changed == expected.n_changed
+        centers, before, labels = step.means, expected.labels, step.labels
+
+
 def test_bounds_spare_most_samples_of_separated_groups(instruction_set):
     X, centers = groups_of(np.random.default_rng(1), "f4")
     _, core = both(X, instruction_set)

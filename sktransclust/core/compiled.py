@@ -24,9 +24,10 @@ from .partial import Closer, Moments
 from .streamed import Iteration, Ranges, Result, StreamedCore
 from .threads import n_threads, ordered_map
 
-_WORTH_BOUNDS = 2**21  # n_samples * n_clusters * (n_features + 5), from which bounds save more than they cost
+_WORTH_BOUNDS = 2**18  # n_samples * n_clusters * (n_features + 5), from which bounds save more than they cost
 _CHUNK_WORK = 2**24  # of a chunk at least, in features of samples times clusters
 _MAX_CHUNKS = 64
+_NOTHING = torch.empty(0, dtype=torch.int32)
 _FEW_KEYS = 5  # by so many keys, at most, panels exceed the centers
 
 
@@ -172,7 +173,12 @@ class CompiledCore(StreamedCore):
         start, stop = tiles[0][0], tiles[-1][1]
         doubtful = np.empty(stop - start, dtype=np.int64)
         count = _checked(self._kernel("assign")(problem, start, stop, doubtful.ctypes.data, ctypes.c_int64()))
-        labels[doubtful[:count]] = self._decide(doubtful[:count], keys)
+        if count:
+            labels[doubtful[:count]] = self._decide(doubtful[:count], keys)
+
+    def assign_again(self, centers: np.ndarray, labels: torch.Tensor) -> torch.Tensor:
+        """As `assign`, given the labels of centers close by; the result is written over them."""
+        return self.iterate(centers, labels).labels
 
     def iterate(self, centers: np.ndarray, previous: torch.Tensor) -> Iteration:
         """Assign, without the scores that bounds prove needless, and update; see `StreamedCore.iterate`.
@@ -192,8 +198,8 @@ class CompiledCore(StreamedCore):
         means = kept.begin(centers, previous)
         call = self._kind, kept.problem, kept.state
         count = _checked(self._set.begin_iteration(*call))
-        decided = self._decide(kept.doubtful[:count], kept).numpy()
-        _checked(self._set.end_iteration(*call, decided.ctypes.data, count))
+        decided = self._decide(kept.doubtful[:count], kept) if count else _NOTHING
+        _checked(self._set.end_iteration(*call, decided.data_ptr(), count))
         return Iteration(previous, means, kept.weights.copy(), kept.state.n_changed)
 
     def _decide(self, doubtful: np.ndarray, keys: PackedKeys) -> torch.Tensor:

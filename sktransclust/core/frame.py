@@ -44,6 +44,16 @@ class Frame:
         data = np.ldexp(points, self.exponent) if self.exponent else points.copy()
         return data if self.shift is None else data + self.shift
 
+    def is_exact_for(self, points: np.ndarray) -> bool:
+        """Tell whether points (m, n_features), float64, get into the frame without rounding."""
+        if self.exponent or not (np.abs(points) < _FARTHEST).all():
+            return False
+        if self.shift is None:
+            return True
+        local = points - self.shift
+        part = local - points  # the rounding of a difference is itself a float, which these five steps find
+        return not ((points - (local - part)) - (self.shift + part)).any()
+
     def squared_to_data(self, value: float, exponent: int = 0) -> float:
         """Map a squared length, times ``2**exponent``, to the data's unit; infinite only where that is."""
         try:

@@ -122,7 +122,9 @@ template <typename T> struct Kernel : Bounds<T> {
     // One feature of the samples at `places`.
     void gather(T *lanes, const T *const *places, int64_t f) const {
         const T *const first = places[0] + f * p.column_stride;
-        if (p.row_stride == 1 && places[GROUP - 1] - places[0] == GROUP - 1)  // side by side, for rows ascend
+        // Rows ascend, but for the last one, which may be there several times.
+        if (p.row_stride == 1 && places[GROUP - 2] - places[0] == GROUP - 2 &&
+            places[GROUP - 1] - places[0] == GROUP - 1)
             memcpy(lanes, first, GROUP * sizeof(T));
         else
             for (int64_t lane = 0; lane < GROUP; lane++) lanes[lane] = first[places[lane] - places[0]];

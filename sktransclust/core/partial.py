@@ -100,8 +100,8 @@ class Moments:
 
     def mean_variance(self, n_samples: int) -> float:
         """Return the mean over features of the variance of the (unweighted) samples."""
-        mean = self.sums / n_samples
-        total = self.squares / n_samples - float(mean.square().sum())
+        mean = self.sums.cpu().numpy() / n_samples
+        total = self.squares / n_samples - float(mean @ mean)
         return max(total, 0.0) / len(mean)
 
 

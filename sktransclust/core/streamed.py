@@ -100,6 +100,10 @@ class StreamedCore:
         self.run(work, len(centers))
         return labels
 
+    def assign_again(self, centers: np.ndarray, labels: torch.Tensor) -> torch.Tensor:
+        """As `assign`, given the labels of centers close by, which the result may be written over."""
+        return self.assign(centers)
+
     def keys(self, centers: np.ndarray) -> Any:
         """Prepare centers of shape (n_clusters, n_features), given in the reference frame."""
         return Keys.of(centers, self.samples)
