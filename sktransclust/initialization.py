@@ -57,9 +57,8 @@ def initializer(
             check_centers(init(data, n_clusters, random_state=random_state), samples.numpy_dtype, *shape)
             + mean
         )
-    weights = np.ones(samples.n_samples) if sample_weight is None else sample_weight
     choose = kmeans_plusplus if init == "k-means++" else random_samples
-    return lambda: samples.rows(choose(core, n_clusters, weights, random_state)).cpu().numpy()
+    return lambda: samples.rows(choose(core, n_clusters, sample_weight, random_state)).cpu().numpy()
 
 
 def _centered(X: Any) -> tuple[np.ndarray, Any]:
@@ -75,7 +74,7 @@ def _centered(X: Any) -> tuple[np.ndarray, Any]:
 def kmeans_plusplus(
     core: StreamedCore,
     n_clusters: int,
-    sample_weight: np.ndarray,
+    sample_weight: np.ndarray | None,
     random_state: np.random.RandomState,
 ) -> np.ndarray:
     """Choose samples as initial centers by greedy k-means++.
@@ -89,7 +88,7 @@ def kmeans_plusplus(
     core : StreamedCore
         The data.
     n_clusters : int
-    sample_weight : ndarray of shape (n_samples,), float64
+    sample_weight : ndarray of shape (n_samples,), float64, or None
     random_state : RandomState
         Used for one choice, then for ``2 + int(log(n_clusters))`` uniform numbers a center.
 
@@ -97,30 +96,40 @@ def kmeans_plusplus(
     -------
     indices : ndarray of shape (n_clusters,), int64
     """
-    n_samples = core.samples.n_samples
     n_trials = 2 + int(np.log(n_clusters))
     indices = np.empty(n_clusters, dtype=np.int64)
-    indices[0] = random_state.choice(n_samples, p=sample_weight / sample_weight.sum())
-    nearest = np.full(n_samples, np.finfo(np.float64).max)  # squared distance to the centers so far
-    first = core.samples.rows(indices[:1]).cpu().numpy()
-    found = core.closer(first, nearest, np.zeros(n_samples))  # it has no rival whose gain would count
-    best = 0
+    indices[0] = _draw_one(core.samples.n_samples, sample_weight, random_state)
+    seeding = core.seeding(sample_weight, int(indices[0]))
     for cluster in range(1, n_clusters):
-        nearest[found.rows[best]] = found.squared[best]
-        cumulated = np.cumsum(sample_weight * nearest)
-        candidates = np.searchsorted(cumulated, random_state.uniform(size=n_trials) * cumulated[-1])
-        # Rounding can carry a draw past the end.
-        np.minimum(candidates, n_samples - 1, out=candidates)
-        found = core.closer(core.samples.rows(candidates).cpu().numpy(), nearest, sample_weight)
-        best = int(np.argmax(found.gains))
+        candidates = seeding.draw(random_state.uniform(size=n_trials))
+        best = int(np.argmax(seeding.gains(candidates)))
         indices[cluster] = candidates[best]
+        if cluster < n_clusters - 1:
+            seeding.add(best)
     return indices
+
+
+def _draw_one(n_samples: int, sample_weight: np.ndarray | None, random_state: np.random.RandomState) -> int:
+    """Draw a sample with a probability proportional to its weight, as `RandomState.choice` does.
+
+    That looks a uniform number up among cumulated probabilities. Without weights these are the multiples
+    of ``1 / n_samples`` but for rounding, which the last two lines repeat where the number is so close to
+    a multiple that it may matter.
+    """
+    if sample_weight is not None:
+        return int(random_state.choice(n_samples, p=sample_weight / sample_weight.sum()))
+    share = random_state.random_sample()
+    place = share * n_samples
+    if abs(place - round(place)) > (n_samples + 2) ** 2 * 2.0**-51:
+        return int(place)
+    cumulated = np.cumsum(np.full(n_samples, 1 / n_samples))
+    return int(np.searchsorted(cumulated / cumulated[-1], share, side="right"))
 
 
 def random_samples(
     core: StreamedCore,
     n_clusters: int,
-    sample_weight: np.ndarray,
+    sample_weight: np.ndarray | None,
     random_state: np.random.RandomState,
 ) -> np.ndarray:
     """Choose different samples with a probability proportional to their weight.
@@ -130,7 +139,7 @@ def random_samples(
     core : StreamedCore
         The data.
     n_clusters : int
-    sample_weight : ndarray of shape (n_samples,), float64
+    sample_weight : ndarray of shape (n_samples,), float64, or None
     random_state : RandomState
         Used for one choice without replacement.
 
@@ -143,6 +152,8 @@ def random_samples(
     ValueError
         If fewer than `n_clusters` samples have a weight above 0.
     """
+    if sample_weight is None:
+        sample_weight = np.ones(core.samples.n_samples)
     n_candidates = np.count_nonzero(sample_weight)
     if n_candidates < n_clusters:
         raise ValueError(

@@ -23,7 +23,7 @@ def core_of(X, backend="auto"):
 def test_kmeans_plusplus_chooses_what_scikit_learn_chooses(kind, backend, n_clusters):
     for seed in range(10):
         rng = np.random.default_rng(seed)
-        X, weights = rng.standard_normal((200, 3)), rng.random(200)
+        X, weights = rng.standard_normal((200, 3)), rng.random(200) if seed else None
         state, same_state = np.random.RandomState(seed), np.random.RandomState(seed)
         indices = kmeans_plusplus(core_of(kind(X), backend), n_clusters, weights, state)
         expected = reference(X, n_clusters, sample_weight=weights, random_state=same_state)[1]
@@ -44,23 +44,44 @@ def test_kmeans_plusplus_finds_each_of_a_few_distinct_points():
     assert set(indices // 30) == set(range(6))
 
 
+@pytest.mark.parametrize("n_samples", [1, 2, 3, 7, 1000])
+def test_the_first_sample_is_that_of_choice_also_where_rounding_decides(n_samples):
+    class Fixed(np.random.RandomState):
+        """Always gives the same number."""
+
+        share = 0.0
+
+        def random_sample(self, size=None):
+            return self.share if size is None else np.full(size, self.share)
+
+    state = Fixed(0)
+    multiples = np.arange(1, n_samples + 1) / n_samples
+    near = [np.nextafter(multiples, 0), multiples, np.nextafter(multiples, 1)]
+    core = core_of(np.arange(float(n_samples))[:, None])
+    for share in np.concatenate([[0.0, 0.3], *near]):
+        if share < 1.0:
+            state.share = share
+            cumulated = np.full(n_samples, 1 / n_samples).cumsum()
+            expected = np.searchsorted(cumulated / cumulated[-1], share, side="right")
+            assert kmeans_plusplus(core, 1, None, state) == [expected]
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("n_features", [1, 3, 17])
 def test_samples_closer_than_so_far_are_those_of_float64_differences(dtype, n_features):
     rng = np.random.default_rng(0)
     X, weights = rng.standard_normal((333, n_features)).astype(dtype) + 100, rng.random(333)
-    for backend in ("auto", "streamed"):
-        core = core_of(X, backend)
-        points = core.samples.rows(np.array([5, 70, 5])).numpy()
-        squared = ((X.astype("f8")[:, None] - X[[5, 70, 5]].astype("f8")) ** 2).sum(2)
-        nearest = squared[:, 1] * rng.uniform(0.5, 1.5, 333)
-        found = core.closer(points, nearest, weights)
-        for j in range(3):
-            closer = np.flatnonzero(squared[:, j] < nearest)
-            np.testing.assert_array_equal(found.rows[j], closer)
-            np.testing.assert_allclose(found.squared[j], squared[closer, j], rtol=1e-9, atol=1e-12)
-            gain = weights[closer] @ (nearest[closer] - squared[closer, j])
-            np.testing.assert_allclose(found.gains[j], gain, rtol=1e-9)
+    core = core_of(X, "streamed")
+    points = core.samples.rows(np.array([5, 70, 5])).numpy()
+    squared = ((X.astype("f8")[:, None] - X[[5, 70, 5]].astype("f8")) ** 2).sum(2)
+    nearest = squared[:, 1] * rng.uniform(0.5, 1.5, 333)
+    found = core.closer(points, nearest, weights)
+    for j in range(3):
+        closer = np.flatnonzero(squared[:, j] < nearest)
+        np.testing.assert_array_equal(found.rows[j], closer)
+        np.testing.assert_allclose(found.squared[j], squared[closer, j], rtol=1e-9, atol=1e-12)
+        gain = weights[closer] @ (nearest[closer] - squared[closer, j])
+        np.testing.assert_allclose(found.gains[j], gain, rtol=1e-9)
 
 
 @pytest.mark.parametrize("choose", [kmeans_plusplus, random_samples])

@@ -16,19 +16,19 @@
 #ifndef SKTRANSCLUST_BOUNDS_H
 #define SKTRANSCLUST_BOUNDS_H
 
-#include "rows.h"
+#include "lanes.h"
 
 namespace {
 
-template <typename T> struct Bounds : Rows<T> {
+template <typename T> struct Bounds : Lanes<T> {
     using Rows<T>::p;
     using Rows<T>::values;
     using Rows<T>::shift;
     using Rows<T>::plain_rows;
     using Rows<T>::local;
+    using Rows<T>::UNIT;
+    using Rows<T>::LEAST;
 
-    static constexpr T UNIT = (T)(sizeof(T) == 4 ? 0x1p-24 : 0x1p-53);
-    static constexpr T LEAST = (T)(sizeof(T) == 4 ? 0x1p-126 : 0x1p-1022);  // normal number
     static constexpr T MOST = (T)(sizeof(T) == 4 ? 0x1p+126 : 0x1p+1022);
     static const int64_t BLOCK = 8;
     static const int64_t MANY_SCORES = 1000;  // features and comparisons of all; then one distance is cheap
@@ -38,7 +38,7 @@ template <typename T> struct Bounds : Rows<T> {
     T *still;
     const T sure;  // 1 less what bounds have to differ by
 
-    explicit Bounds(const Problem &problem) : Rows<T>(problem), drift(nullptr), sure((T)(1 - problem.certainty)) {}
+    explicit Bounds(const Problem &problem) : Lanes<T>(problem), drift(nullptr), sure((T)(1 - problem.certainty)) {}
 
     void round_drift() {
         for (int64_t j = 0; j < p.n_clusters; j++) {

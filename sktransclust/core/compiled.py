@@ -17,10 +17,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import torch
 
+from .compiled_seeding import CompiledSeeding
 from .dense_samples import DenseSamples
 from .library import Problem, State, instruction_sets
 from .nearest import Keys, nearest
-from .partial import Closer, Moments
+from .partial import Moments
+from .seeding import Seeding
 from .streamed import Iteration, Ranges, Result, StreamedCore
 from .threads import n_threads, ordered_map
 
@@ -220,22 +222,9 @@ class CompiledCore(StreamedCore):
         point = np.empty(self.samples.n_features)
         self._kernel("squares")(problem, tiles[0][0], tiles[-1][1], point.ctypes.data, squared.data_ptr())
 
-    def closer_chunk(
-        self, tiles: Ranges, points: np.ndarray, nearest: np.ndarray, weights: np.ndarray
-    ) -> Closer:
-        """Return which samples of a chunk of tiles are closer to each point than `nearest`."""
-        problem, start, stop = self._problem(), tiles[0][0], tiles[-1][1]
-        problem.centers, problem.n_clusters = points.ctypes.data, len(points)
-        problem.weights = weights.ctypes.data
-        rows, squared = (np.empty((len(points), stop - start), dtype) for dtype in (np.int64, np.float64))
-        counts, gains = np.zeros(len(points), np.int64), np.zeros(len(points))
-        outputs = (array.ctypes.data for array in (nearest, rows, squared, counts, gains))
-        _checked(self._kernel("closer")(problem, start, stop, *outputs))
-        return Closer(
-            [row[:count].copy() for row, count in zip(rows, counts, strict=True)],
-            [found[:count].copy() for found, count in zip(squared, counts, strict=True)],
-            gains,
-        )
+    def seeding(self, weights: np.ndarray | None, first: int) -> Seeding:
+        """Begin a greedy k-means++ with a sample as the first center; `weights` are as in `PlainSeeding`."""
+        return CompiledSeeding(self, self._set.kernels, self._problem(), weights, first)
 
     def moments_chunk(self, tiles: Ranges, moments: Moments, norms: torch.Tensor) -> None:
         """Add a chunk of tiles to `moments`, and write its samples' lengths."""

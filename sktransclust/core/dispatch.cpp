@@ -33,7 +33,8 @@ EXPORT const Kernels *sktransclust_kernels(int level) {
 EXPORT void sktransclust_sizes(int64_t *sizes) {
     sizes[0] = sizeof(Problem);
     sizes[1] = sizeof(State);
-    sizes[2] = sizeof(Kernels);
+    sizes[2] = sizeof(Seeds);
+    sizes[3] = sizeof(Kernels);
 }
 
 EXPORT int64_t sktransclust_begin_iteration(const Kernels *kernels, int kind, Problem *problem, State *state) {

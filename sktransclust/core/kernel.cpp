@@ -13,6 +13,7 @@
 
 #include "bounds.h"
 #include "kernel.h"
+#include "seeding.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -25,31 +26,18 @@ const int64_t BLOCK_BYTES = 1 << 17;  // of panels at a time: both stay in the s
 const int64_t MOST_GROUPS = 16;       // of one tile
 const int64_t PART_BYTES = 1 << 17;   // of samples that are labelled, then added up
 
-template <typename T> struct IndexOf;  // the integer of T's width
-template <> struct IndexOf<float> { typedef int32_t Type; };
-template <> struct IndexOf<double> { typedef int64_t Type; };
-
 template <typename T> struct Kernel : Bounds<T> {
     using Rows<T>::p;
-    using Rows<T>::values;
-    using Rows<T>::shift;
-    using Rows<T>::scale;
     using Rows<T>::point;
     using Rows<T>::find_point;
     using Rows<T>::squared_distance;
-    using Bounds<T>::UNIT;
+    using Lanes<T>::GROUP;
+    using Lanes<T>::load_group;
+    using Rows<T>::UNIT;
 
-    typedef typename IndexOf<T>::Type Index;
-#if VECTOR_BYTES
-    typedef T Vector __attribute__((vector_size(VECTOR_BYTES), may_alias));
-    typedef Index Indices __attribute__((vector_size(VECTOR_BYTES), may_alias));
-    typedef T Quarter __attribute__((vector_size(16), may_alias));
-#else
-    typedef T Vector;
-    typedef Index Indices;
-#endif
-    static const int64_t LANES = sizeof(Vector) / sizeof(T);
-    static const int64_t GROUP = VECTORS * LANES;
+    typedef typename Lanes<T>::Vector Vector;
+    typedef typename Lanes<T>::Index Index;
+    typedef typename Lanes<T>::Indices Indices;
 
     int64_t n_groups, n_part, n_keys;
     int64_t *pending;  // (n_part,): samples whose scores are needed
@@ -100,72 +88,6 @@ template <typename T> struct Kernel : Bounds<T> {
         every = (int32_t *)(this->still + p.n_clusters);
         for (int64_t j = 0; j < n_keys; j++) every[j] = (int32_t)j;
     }
-
-    // Transpose up to GROUP samples; the lanes of absent ones repeat the last one. Nothing but these samples' own
-    // features is read, for an array may end where the memory does.
-    void load_group(T *group, const int64_t *rows, int64_t count) const {
-        const T *places[GROUP];
-        for (int64_t lane = 0; lane < GROUP; lane++)
-            places[lane] = values + rows[lane < count ? lane : count - 1] * p.row_stride;
-        int64_t done = 0;
-#if VECTOR_BYTES
-        const int64_t step = sizeof(Quarter) / sizeof(T);
-        if (p.column_stride == 1 && p.n_features >= step) {
-            for (; done + step <= p.n_features; done += step) transpose(group, places, done);
-            if (done < p.n_features) transpose(group, places, p.n_features - step);  // some features again
-            return;
-        }
-#endif
-        for (; done < p.n_features; done++) gather(group + done * GROUP, places, done);
-    }
-
-    // One feature of the samples at `places`.
-    void gather(T *lanes, const T *const *places, int64_t f) const {
-        const T *const first = places[0] + f * p.column_stride;
-        // Rows ascend, but for the last one, which may be there several times.
-        if (p.row_stride == 1 && places[GROUP - 2] - places[0] == GROUP - 2 &&
-            places[GROUP - 1] - places[0] == GROUP - 1)
-            memcpy(lanes, first, GROUP * sizeof(T));
-        else
-            for (int64_t lane = 0; lane < GROUP; lane++) lanes[lane] = first[places[lane] - places[0]];
-        for (int64_t lane = 0; lane < GROUP; lane++) lanes[lane] = (lanes[lane] - shift[f]) * scale;
-    }
-
-#if VECTOR_BYTES
-    // As many features as 16 bytes hold, in squares of as many samples.
-    void transpose(T *group, const T *const *places, int64_t f) const {
-        const int step = sizeof(Quarter) / sizeof(T);
-        Quarter offset, in[step], out[step];
-        memcpy(&offset, shift + f, sizeof offset);
-        for (int64_t lane = 0; lane < GROUP; lane += step) {
-            for (int i = 0; i < step; i++) {
-                memcpy(&in[i], places[lane + i] + f, sizeof offset);
-                in[i] = (in[i] - offset) * scale;
-            }
-            turn(in, out);
-            for (int i = 0; i < step; i++) memcpy(group + (f + i) * GROUP + lane, &out[i], sizeof offset);
-        }
-    }
-
-    typedef float Quarter4 __attribute__((vector_size(16), may_alias));
-    typedef double Quarter2 __attribute__((vector_size(16), may_alias));
-
-    static void turn(const Quarter4 *in, Quarter4 *out) {
-        const Quarter4 low01 = __builtin_shufflevector(in[0], in[1], 0, 4, 1, 5);
-        const Quarter4 low23 = __builtin_shufflevector(in[2], in[3], 0, 4, 1, 5);
-        const Quarter4 high01 = __builtin_shufflevector(in[0], in[1], 2, 6, 3, 7);
-        const Quarter4 high23 = __builtin_shufflevector(in[2], in[3], 2, 6, 3, 7);
-        out[0] = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
-        out[1] = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
-        out[2] = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
-        out[3] = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
-    }
-
-    static void turn(const Quarter2 *in, Quarter2 *out) {
-        out[0] = __builtin_shufflevector(in[0], in[1], 0, 2);
-        out[1] = __builtin_shufflevector(in[0], in[1], 1, 3);
-    }
-#endif
 
     // Lengths by a sum of squares in any order, like those of nearest.py: their relative error of at most
     // (n_features / 2 + 2) u changes the bound in the second order, for which its factor 2.1 leaves room.
@@ -379,46 +301,6 @@ template <typename T> struct Kernel : Bounds<T> {
         return n_left;
     }
 
-    // Squared distances in T have a relative error of no more than (n_features + 3) u, for the centers are
-    // samples: with twice that in hand they tell which samples cannot be closer than they are.
-    int64_t find_closer(int64_t start, int64_t stop, const double *nearest, int64_t *found, double *squared,
-                        int64_t *n_found, double *gains) {
-        const double room = 1 + 2 * (double)(p.n_features + 4) * UNIT;
-        for (int64_t first = start; first < stop; first += GROUP) {
-            const int64_t count = stop - first < GROUP ? stop - first : GROUP;
-            for (int64_t lane = 0; lane < count; lane++) pending[lane] = first + lane;
-            load_group(tile, pending, count);
-            for (int64_t j = 0; j < p.n_clusters; j++) {
-                const double *const center = p.centers + j * p.n_features;
-                const int64_t begin = j * (stop - start);
-                find_distances(center);
-                for (int64_t lane = 0; lane < count; lane++) {
-                    const int64_t row = first + lane;
-                    if (!((double)best[lane] < nearest[row] * room)) continue;
-                    find_point(row);
-                    const double exact = squared_distance(center);
-                    if (!(exact < nearest[row])) continue;
-                    found[begin + n_found[j]] = row;
-                    squared[begin + n_found[j]++] = exact;
-                    gains[j] += p.weights[row] * (nearest[row] - exact);
-                }
-            }
-        }
-        return 0;
-    }
-
-    // Squared distances, by differences, of the first group to a center.
-    void find_distances(const double *center) {
-        const Vector *const column = (const Vector *)tile;
-        Vector sum[VECTORS] = {};
-        for (int64_t f = 0; f < p.n_features; f++)
-            for (int v = 0; v < VECTORS; v++) {
-                const Vector difference = column[f * VECTORS + v] - (T)center[f];
-                sum[v] += difference * difference;
-            }
-        memcpy(best, sum, sizeof sum);
-    }
-
     int64_t assign(int64_t start, int64_t stop, int64_t *doubtful, int64_t *n_changed) {
         int64_t *end = doubtful;
         if (p.until) this->round_drift();
@@ -513,14 +395,6 @@ int64_t assign(const Problem *problem, int64_t start, int64_t stop, int64_t *dou
         problem, [=](Kernel<T> &kernel) { return kernel.assign(start, stop, doubtful, n_changed); });
 }
 
-template <typename T>
-int64_t closer(const Problem *problem, int64_t start, int64_t stop, const double *nearest, int64_t *rows,
-               double *squared, int64_t *counts, double *gains) {
-    return with_kernel<T>(problem, [=](Kernel<T> &kernel) {
-        return kernel.find_closer(start, stop, nearest, rows, squared, counts, gains);
-    });
-}
-
 }  // namespace
 
 extern const Kernels SKTRANSCLUST_KERNELS;
@@ -530,5 +404,7 @@ const Kernels SKTRANSCLUST_KERNELS = {SKTRANSCLUST_NAME,
                                       {decide<float>, decide<double>},
                                       {squares<float>, squares<double>},
                                       {sums<float>, sums<double>},
-                                      {closer<float>, closer<double>},
-                                      {moments<float>, moments<double>}};
+                                      {moments<float>, moments<double>},
+                                      {find_gains<float>, find_gains<double>},
+                                      {add_center<float>, add_center<double>},
+                                      draw};

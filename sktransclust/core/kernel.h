@@ -53,6 +53,20 @@ struct Problem {
     double *masses;           // (n_clusters,): weights times lengths; used where lengths are known
 };
 
+const int64_t SEEDING_BLOCK = 512;     // samples of a block; known to `library.py` too, as is the next one
+const int64_t SEEDING_LEAST_GROUP = 4; // of the samples that share a mark; no kernel has less
+
+// What greedy k-means++ keeps of the samples, in whole blocks; absent samples have a nearest center at distance 0.
+struct Seeds {
+    double *nearest;   // (n_blocks, SEEDING_BLOCK): squared distances to the nearest center so far
+    void *limits;      // T, the same shape: scores that are not below cannot mean a smaller distance
+    uint64_t *marks;   // at least n_blocks * SEEDING_BLOCK / SEEDING_LEAST_GROUP: a bit for each candidate
+    double *sums;      // (n_blocks,): weights times squared distances
+    double *gains;     // (n_blocks, n_candidates): by how much these would become less
+    int64_t n_candidates;
+    const int64_t *candidates;  // (n_candidates,): samples; at most 64
+};
+
 // The kernels of one instruction set, each for float and for double.
 struct Kernels {
     const char *name;
@@ -70,14 +84,15 @@ struct Kernels {
     void (*squares[2])(const Problem *, int64_t start, int64_t stop, double *point, double *squared);
     // Adds samples start..stop to the clusters of their labels.
     void (*sums[2])(const Problem *, int64_t start, int64_t stop);
-    // For each center, which is a sample, writes which of the samples start..stop are closer to it than
-    // `nearest`, of shape (n_samples,), and their squared distances, both of shape (n_clusters, stop - start);
-    // adds how many they are, and by how much their weighted sum becomes less. Returns -1 for lack of memory.
-    int64_t (*closer[2])(const Problem *, int64_t start, int64_t stop, const double *nearest, int64_t *rows,
-                         double *squared, int64_t *counts, double *gains);
     // Writes lengths, given one center at the origin; adds the samples to `sums`, and their squared lengths,
     // plain and weighted, to `squares`. The score frame has to be the reference frame.
     void (*moments[2])(const Problem *, int64_t start, int64_t stop, double *point, double *squares);
+    // Greedy k-means++ on blocks start..stop; both return -1 for lack of memory, else 0. The first writes gains and
+    // marks; the second makes one of the candidates, which are the same, a center.
+    int64_t (*find_gains[2])(const Problem *, const Seeds *, int64_t start, int64_t stop);
+    int64_t (*add_center[2])(const Problem *, const Seeds *, int64_t start, int64_t stop, int64_t candidate);
+    // Returns the sample that a number in [0, 1) draws.
+    int64_t (*draw)(const Problem *, const Seeds *, double share);
 };
 
 #endif

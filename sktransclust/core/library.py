@@ -83,9 +83,29 @@ class State(ctypes.Structure):
     ]
 
 
+SEEDING_BLOCK, SEEDING_LEAST_GROUP = 512, 4  # as in kernel.h
+
+
+class Seeds(ctypes.Structure):
+    """`Seeds` of kernel.h, which describes the fields."""
+
+    _fields_ = [
+        ("nearest", ctypes.c_void_p),
+        ("limits", ctypes.c_void_p),
+        ("marks", ctypes.c_void_p),
+        ("sums", ctypes.c_void_p),
+        ("gains", ctypes.c_void_p),
+        ("n_candidates", ctypes.c_int64),
+        ("candidates", ctypes.c_void_p),
+    ]
+
+
 def _functions(result: Any, *arguments: Any) -> Any:
     """Return the type of a pair of kernels, for float and for double."""
     return ctypes.CFUNCTYPE(result, ctypes.POINTER(Problem), *arguments) * 2
+
+
+_SEEDS = ctypes.POINTER(Seeds)
 
 
 class Kernels(ctypes.Structure):
@@ -112,20 +132,10 @@ class Kernels(ctypes.Structure):
         ),
         ("squares", _functions(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)),
         ("sums", _functions(None, ctypes.c_int64, ctypes.c_int64)),
-        (
-            "closer",
-            _functions(
-                ctypes.c_int64,
-                ctypes.c_int64,
-                ctypes.c_int64,
-                ctypes.c_void_p,
-                ctypes.c_void_p,
-                ctypes.c_void_p,
-                ctypes.c_void_p,
-                ctypes.c_void_p,
-            ),
-        ),
         ("moments", _functions(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)),
+        ("find_gains", _functions(ctypes.c_int64, _SEEDS, ctypes.c_int64, ctypes.c_int64)),
+        ("add_center", _functions(ctypes.c_int64, _SEEDS, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)),
+        ("draw", ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.POINTER(Problem), _SEEDS, ctypes.c_double)),
     ]
 
 
@@ -147,9 +157,9 @@ def instruction_sets() -> dict[str, InstructionSet]:
     if not found:
         return {}
     library = ctypes.CDLL(str(found[0]))
-    sizes = (ctypes.c_int64 * 3)()
+    sizes = (ctypes.c_int64 * 4)()
     library.sktransclust_sizes(sizes)
-    if list(sizes) != [ctypes.sizeof(structure) for structure in (Problem, State, Kernels)]:
+    if list(sizes) != [ctypes.sizeof(structure) for structure in (Problem, State, Seeds, Kernels)]:
         raise ImportError(f"{found[0]} is of another version: install the package again.")
     begin, end = library.sktransclust_begin_iteration, library.sktransclust_end_iteration
     pointer = ctypes.POINTER(Kernels)

@@ -12,6 +12,9 @@
 namespace {
 
 template <typename T> struct Rows {
+    static constexpr T UNIT = (T)(sizeof(T) == 4 ? 0x1p-24 : 0x1p-53);      // roundoff
+    static constexpr T LEAST = (T)(sizeof(T) == 4 ? 0x1p-126 : 0x1p-1022);  // normal number
+
     const Problem &p;
     const T *const values, *const shift;
     const T scale;

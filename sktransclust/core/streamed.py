@@ -22,6 +22,7 @@ import torch
 from .nearest import Keys, nearest
 from .partial import Closer, Moments, Partial
 from .samples import Samples, pairwise_squares
+from .seeding import PlainSeeding, Seeding
 from .threads import ordered_map
 
 Result = TypeVar("Result")
@@ -183,6 +184,10 @@ class StreamedCore:
         if self.sample_weight is not None:
             squared *= self.sample_weight
         return float(np.sum(squared.cpu().numpy()))  # pairwise and on one thread: one order
+
+    def seeding(self, weights: np.ndarray | None, first: int) -> Seeding:
+        """Begin a greedy k-means++ with a sample as the first center; `weights` are as in `PlainSeeding`."""
+        return PlainSeeding(self, weights, first)
 
     @_with_smaller_tiles
     def closer(self, points: np.ndarray, nearest: np.ndarray, weights: np.ndarray) -> Closer:
