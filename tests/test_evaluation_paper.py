@@ -19,6 +19,7 @@ from sktransclust.evaluation.paper.multistep import eq4_iterated, references
 from sktransclust.evaluation.paper.peak_memory import peak_memory
 from sktransclust.evaluation.paper.profiles import PAPER, SMOKE
 from sktransclust.evaluation.paper.reproduce import _duration, chosen
+from sktransclust.evaluation.paper.scalings import far_shares, margins
 from sktransclust.evaluation.paper.settings import CURVES, Setting, recipe, vary
 from sktransclust.evaluation.paper.store import ModelStore
 from sktransclust.evaluation.paper.surfaces import losses, row_normalized
@@ -193,6 +194,15 @@ def test_the_middle_range_of_uniform_samples_is_nine_tenths_and_small_in_a_corne
     samples = torch.linspace(0, 1, 101)[None, :, None]
     assert middle_range(samples) == pytest.approx(0.9)
     assert middle_range(torch.cat([samples / 10, torch.ones(1, 1, 1)], dim=1)) < 0.1
+
+
+def test_margins_and_far_shares_of_hand_computed_samples():
+    samples = torch.tensor([[[0.0], [0.1], [0.9], [1.0]]])
+    centers = torch.tensor([[[0.0], [1.0]]])
+    # squared distances to the other center less those to the own one: 1, 0.8, 0.8, 1; the lower median
+    torch.testing.assert_close(margins(samples, centers), torch.tensor([0.8 / 0.1]))
+    # objective 2 * 0.1 ** 2, of which one sample of four is the farthest
+    torch.testing.assert_close(far_shares(samples, centers), torch.tensor([0.5]))
 
 
 # --- claims

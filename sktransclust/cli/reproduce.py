@@ -16,7 +16,7 @@ def add_reproduce(commands: "argparse._SubParsersAction[argparse.ArgumentParser]
         description="Train what a figure needs, write its table (ID.csv), and draw it from the table.",
     )
     parser.add_argument(
-        "ids", nargs="+", metavar="ID", help="fig1 to fig19, tab1 to tab3, cauchy, bundled, or all"
+        "ids", nargs="+", metavar="ID", help="fig1 to fig19, tab1 to tab3, cauchy, scalings, bundled, or all"
     )
     parser.add_argument(
         "--profile",

@@ -16,6 +16,7 @@ from .curves import TrainingCurves
 from .dissimilarity import Dissimilarity
 from .multistep import MultiStep, Test
 from .profiles import Profile
+from .scalings import ScaledTasks
 from .settings import CODES, L2_CURVES, NORMAL, Setting, vary
 from .stability import Stability
 from .surfaces import Surfaces
@@ -199,6 +200,9 @@ EXPERIMENTS: dict[str, Experiment] = {
         "Beyond the paper: Cauchy tasks scaled in other ways",
         CauchyScalings(vary(NORMAL, family=CAUCHY_FAMILIES, scaling=SCALINGS)),
         "cauchy",
+    ),
+    "scalings": Experiment(
+        "Beyond the paper: what the scalings leave of each family", ScaledTasks(), "scalings"
     ),
     "bundled": Experiment(
         "Beyond the paper: many steps of the networks that come with the package",

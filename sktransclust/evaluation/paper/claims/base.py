@@ -39,12 +39,13 @@ CLAIMS: list[Claim] = []
 
 
 def claim(
-    table: str, statement: str, paper: str = ""
+    table: str, statement: str, paper: str = "", name: str | None = None
 ) -> Callable[[Callable[[pd.DataFrame], Verdict]], Callable[[pd.DataFrame], Verdict]]:
-    """Register a predicate, named after its function."""
+    """Register a predicate, named after its function where no name is given."""
 
     def register(check: Callable[[pd.DataFrame], Verdict]) -> Callable[[pd.DataFrame], Verdict]:
-        CLAIMS.append(Claim(check.__name__.replace("_", "-"), table, statement, paper, check))
+        own_name = name or check.__name__.replace("_", "-")
+        CLAIMS.append(Claim(own_name, table, statement, paper, check))
         return check
 
     return register

@@ -1,6 +1,7 @@
 """What the paper says of many steps (Fig. 6, 7, 8, 12, 18)."""
 
 import math
+from functools import partial
 
 import pandas as pd
 
@@ -53,24 +54,19 @@ def no_code_improves(table: pd.DataFrame) -> Verdict:
     return all_below({m: _at(rows, m) - _at(rows, m, 1) for m in ("NA:NE", "NA:L2")}, 0)
 
 
-@claim("fig7", "Unequal weights: OH and BN end below Lloyd", "below")
-def unequal_weights(table: pd.DataFrame) -> Verdict:
-    return all_below(_less_lloyd(where(table, test="unequal weights"), L2_CODED), 0)
+def _ends_below_lloyd(table: pd.DataFrame, test: str) -> Verdict:
+    return all_below(_less_lloyd(where(table, test=test), L2_CODED), 0)
 
 
-@claim("fig7", "Anisotropic components: OH and BN end below Lloyd", "below")
-def anisotropic(table: pd.DataFrame) -> Verdict:
-    return all_below(_less_lloyd(where(table, test="anisotropic"), L2_CODED), 0)
-
-
-@claim("fig7", "Half the scale: OH and BN end below Lloyd", "below")
-def half_the_scale(table: pd.DataFrame) -> Verdict:
-    return all_below(_less_lloyd(where(table, test="scale 0.05"), L2_CODED), 0)
-
-
-@claim("fig7", "Twice the scale: OH and BN end below Lloyd", "below")
-def twice_the_scale(table: pd.DataFrame) -> Verdict:
-    return all_below(_less_lloyd(where(table, test="scale 0.2"), L2_CODED), 0)
+for _name, _words, _test in (
+    ("unequal-weights", "Unequal weights", "unequal weights"),
+    ("anisotropic", "Anisotropic components", "anisotropic"),
+    ("half-the-scale", "Half the scale", "scale 0.05"),
+    ("twice-the-scale", "Twice the scale", "scale 0.2"),
+):
+    claim("fig7", f"{_words}: OH and BN end below Lloyd", "below", name=_name)(
+        partial(_ends_below_lloyd, test=_test)
+    )
 
 
 @claim("fig7", "Twice the scale: at first, OH and BN are above Lloyd", "above at the first steps")

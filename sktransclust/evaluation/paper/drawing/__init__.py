@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from .matrices import draw_cost_grid, draw_matrix, draw_surfaces
 from .steps import draw_steps, draw_steps_large, draw_steps_wrapped
 from .style import save
-from .tables import draw_bounds, draw_cauchy, draw_cost_table
+from .tables import draw_bounds, draw_cauchy, draw_cost_table, draw_scalings
 from .training import draw_training, draw_training_time
 
 __all__ = ["DRAWINGS", "save"]
@@ -26,4 +26,5 @@ DRAWINGS: dict[str, Callable[[pd.DataFrame], Figure]] = {
     "cost_table": draw_cost_table,
     "bounds": draw_bounds,
     "cauchy": draw_cauchy,
+    "scalings": draw_scalings,
 }

@@ -9,6 +9,8 @@ from .style import BLACK, grid, legend_below, new_figure, plot_curve
 SIZE = 1.9
 LARGER = 1.45
 WRAP = 5
+#: Inches that the panels of a figure fill at least: few of them are larger.
+NARROWEST = 6.0
 #: How much of what diverges is shown, as a multiple of the range of Lloyd's iterations.
 ROOM_ABOVE, ROOM_BELOW = 0.6, 0.4
 
@@ -28,6 +30,7 @@ def _draw(table: pd.DataFrame, size: float) -> Figure:
     down = list(table["test"].unique()) if matrix else [None]
     across_column = "trained_on" if matrix else "stepping" if table["stepping"].nunique() > 1 else "test"
     across = list(table[across_column].unique())
+    size = max(size, NARROWEST / len(across))
     figure = new_figure(size * len(across) + 0.6, size * len(down) + 0.9)
     axes = grid(figure, len(down), len(across), sharex=True, sharey="row" if matrix else False)
     for test, row in zip(down, axes, strict=True):
@@ -50,7 +53,7 @@ def draw_steps_wrapped(table: pd.DataFrame) -> Figure:
     tests = list(table["test"].unique())
     rows = -(-len(tests) // WRAP)
     figure = new_figure(SIZE * WRAP + 0.6, SIZE * rows + 0.9)
-    axes = grid(figure, rows, WRAP, sharex=True)
+    axes = grid(figure, rows, WRAP)
     for one in axes.ravel()[len(tests) :]:
         one.set_axis_off()
     for test, one in zip(tests, axes.ravel(), strict=False):

@@ -56,6 +56,24 @@ def draw_cauchy(table: pd.DataFrame) -> Figure:
     return _table(header, lines, [0.8, 1.1, 0.8, 0.9, 1.2, 1.2])
 
 
+def draw_scalings(table: pd.DataFrame) -> Figure:
+    """Write what the samples of each family look like, for each scaling of the tasks."""
+    metrics = {
+        "middle_range": "middle range",
+        "margin": "margin, in tau",
+        "smoothed": "smoothed /\ntrue loss",
+        "far_share": "share of the\nfarthest 1 %",
+        "gain": "random start /\nLloyd",
+    }
+    medians = table.groupby(["family", "scaling", "metric"], sort=False)["value"].median().unstack()
+    lines = [
+        [*index, *(f"{row[metric]:.4g}" for metric in metrics)]
+        for index, row in medians.iterrows()
+        if isinstance(index, tuple)
+    ]
+    return _table(["family", "scaling", *metrics.values()], lines, [0.8, 1.1] + [1.0] * len(metrics))
+
+
 def _pair(row: pd.Series, network: tuple) -> str:
     return f"{row[(*network, 'measured')]:.3g} / {row[(*network, 'bound')]:.3g}"
 
