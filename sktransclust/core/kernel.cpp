@@ -41,8 +41,6 @@ template <typename T> struct Kernel : Bounds<T> {
 
     int64_t n_groups, n_part, n_keys;
     int64_t *pending;  // (n_part,): samples whose scores are needed
-    int64_t *sorted;   // (n_part,): the same by label
-    int64_t *ends;     // (n_clusters + 1,): where each label's begin, then end
     T *own;            // (n_part,): at least the distances of `pending` to their own centers
     int32_t *every;    // (n_keys,): the keys in their order
     T *tile;           // (n_groups, n_features, GROUP)
@@ -64,7 +62,7 @@ template <typename T> struct Kernel : Bounds<T> {
     int64_t scratch_bytes() const {
         const int64_t numbers = n_groups * GROUP * (p.n_features + 7) + n_part + 3 * p.n_clusters + 2;
         return numbers * (int64_t)sizeof(T) + n_keys * (int64_t)sizeof(int32_t) +
-               (p.n_features + 2 * n_part + p.n_clusters + 1) * (int64_t)sizeof(double);
+               (p.n_features + n_part) * (int64_t)sizeof(double);
     }
 
     void use_scratch(T *scratch) {
@@ -79,9 +77,7 @@ template <typename T> struct Kernel : Bounds<T> {
         tile = lower + 2 * n;
         point = (double *)(tile + n * p.n_features);
         pending = (int64_t *)(point + p.n_features);
-        sorted = pending + n_part;
-        ends = sorted + n_part;
-        own = (T *)(ends + p.n_clusters + 1);
+        own = (T *)(pending + n_part);
         this->drift = own + n_part;
         this->others = this->drift + p.n_clusters;
         this->still = this->others + p.n_clusters;

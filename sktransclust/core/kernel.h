@@ -43,9 +43,6 @@ struct Problem {
     const int32_t *movers;    // (n_movers,): the centers that have moved farthest; a multiple of panel_width
     int64_t n_movers;
     const double *still;      // (n_clusters,): as `others`, but without the last moves of the movers
-    // Centers around each center; see neighbors.h.
-    const int32_t *order;     // (n_clusters, n_panels * panel_width): from the nearest, itself, on; null for none
-    const double *between;    // the same shape: their distances; infinite, beside the index of no center, at the end
     int32_t *labels;          // (n_samples,): overwritten by new ones
     int64_t only_changes;     // add up what changes: samples of another label than before leave their old cluster
     double *sums;             // (n_clusters, n_features); null to assign alone

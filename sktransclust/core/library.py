@@ -49,8 +49,6 @@ class Problem(ctypes.Structure):
         ("movers", ctypes.c_void_p),
         ("n_movers", ctypes.c_int64),
         ("still", ctypes.c_void_p),
-        ("order", ctypes.c_void_p),
-        ("between", ctypes.c_void_p),
         ("labels", ctypes.c_void_p),
         ("only_changes", ctypes.c_int64),
         ("sums", ctypes.c_void_p),
