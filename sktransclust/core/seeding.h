@@ -102,7 +102,10 @@ template <typename T> struct Seeding : Lanes<T> {
     }
 
     void widen() {
-        for (int64_t i = 0; i < p.n_features * GROUP; i++) wide[i] = (double)tile[i];
+        if (sizeof(T) == sizeof(double))
+            wide = (double *)tile;
+        else
+            for (int64_t i = 0; i < p.n_features * GROUP; i++) wide[i] = (double)tile[i];
     }
 
     void find_gains(int64_t block) {
@@ -178,24 +181,29 @@ template <typename T> struct Seeding : Lanes<T> {
 
     // Squared distances of the group to a candidate.
     void find_squares(const double *center) {
-        const Wide *const column = (const Wide *)wide;
-        Wide sum[WIDES];
-        for (int w = 0; w < WIDES; w++) sum[w] = Wide{};
-        for (int64_t f = 0; f < p.n_features; f++)
-            for (int w = 0; w < WIDES; w++) {
-                const Wide difference = column[f * WIDES + w] - center[f];
-                sum[w] += difference * difference;
-            }
-        for (int w = 0; w < WIDES; w++) ((Wide *)squared)[w] = sum[w];
+        add_squares(squared, [=](Wide value, int64_t f) { return value - center[f]; });
     }
 
     void find_lengths() {
+        add_squares(lengths, [](Wide value, int64_t) { return value; });
+    }
+
+    // Add up the squares of what is made of each feature, odd and even ones side by side.
+    template <typename Made> void add_squares(double *squares, Made made) {
         const Wide *const column = (const Wide *)wide;
-        Wide sum[WIDES];
-        for (int w = 0; w < WIDES; w++) sum[w] = Wide{};
-        for (int64_t f = 0; f < p.n_features; f++)
-            for (int w = 0; w < WIDES; w++) sum[w] += column[f * WIDES + w] * column[f * WIDES + w];
-        for (int w = 0; w < WIDES; w++) ((Wide *)lengths)[w] = sum[w];
+        Wide even[WIDES], odd[WIDES];
+        for (int w = 0; w < WIDES; w++) even[w] = odd[w] = Wide{};
+        int64_t f = 0;
+        for (; f + 2 <= p.n_features; f += 2)
+            for (int w = 0; w < WIDES; w++) {
+                const Wide first = made(column[f * WIDES + w], f), second = made(column[(f + 1) * WIDES + w], f + 1);
+                even[w] += first * first;
+                odd[w] += second * second;
+            }
+        for (int w = 0; w < WIDES; w++) {
+            const Wide last = f < p.n_features ? made(column[f * WIDES + w], f) : Wide{};
+            ((Wide *)squares)[w] = even[w] + odd[w] + last * last;
+        }
     }
 
     // Make the candidate a center of the samples of a block that are closer to it, and add the block up anew.
