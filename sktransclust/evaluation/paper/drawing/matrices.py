@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from .style import grid, new_figure
 
@@ -52,6 +53,7 @@ def draw_surfaces(table: pd.DataFrame) -> Figure:
         one.tick_params(labelsize=6, pad=-2)
         one.set_xticks([-1, 0, 1])
         one.set_yticks([-1, 0, 1])
+        one.zaxis.set_major_locator(MaxNLocator(4))
     return figure
 
 

@@ -117,11 +117,12 @@ def log_limits(axes: Axes, values: pd.Series, widest: float = 1e4) -> None:
         margin = (high / low) ** 0.05 if high > low else 1.1
         axes.set_ylim(low / margin, high * margin)
         if math.log10(high / low) < 1.2:
-            _few_plain_ticks(axes)
+            _few_plain_ticks(axes, high / low)
 
 
-def _few_plain_ticks(axes: Axes) -> None:
+def _few_plain_ticks(axes: Axes, ratio: float) -> None:
     """Within about a decade, write out the values that the powers of ten leave out."""
-    axes.yaxis.set_major_locator(mpl.ticker.MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+    evenly = mpl.ticker.MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])  # leaves the lower part empty if it is wide
+    axes.yaxis.set_major_locator(mpl.ticker.LogLocator(subs=(1, 2, 5)) if ratio > 4.5 else evenly)
     axes.yaxis.set_major_formatter(mpl.ticker.FormatStrFormatter("%g"))
     axes.yaxis.set_minor_locator(mpl.ticker.NullLocator())
