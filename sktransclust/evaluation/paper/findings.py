@@ -28,4 +28,14 @@ with clipped gradients. At scale 0.2 they end below Lloyd with 512 samples, by 0
 not with 128, where they are above it by 0.024 and 0.002. Which of these differences in training matters was
 not tried.
 """,
+    "forward-speedup-at-1000": """
+Measured on one core of a CPU that did other work too, one task at a time, median of five passes. BN's own
+pass takes 23 ms at k = 100 and 108 ms at k = 1000, though its tokens grow from 39 to 42 numbers only: what
+grows are the matrices of 1024 samples by k centers, which both codes have, and which bound the ratio. The
+backward pass, 15.9 times as fast where the paper has 9.54, does better than the paper's.
+""",
+    "memory-saved-at-1000": """
+A matrix of 1024 samples by 1000 centers takes 4.1 MB whatever the code. With fused attention, which holds
+fewer of them, BN takes 34.1 MB in place of 45.5, and saves 73.9 %.
+""",
 }
