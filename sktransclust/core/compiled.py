@@ -19,7 +19,7 @@ import torch
 
 from .compiled_seeding import CompiledSeeding
 from .dense_samples import DenseSamples
-from .library import Problem, State, instruction_sets
+from .library import Problem, State, checked, instruction_sets
 from .nearest import Keys, nearest
 from .partial import Moments
 from .seeding import Seeding
@@ -174,7 +174,7 @@ class CompiledCore(StreamedCore):
         problem.labels = labels.data_ptr()
         start, stop = tiles[0][0], tiles[-1][1]
         doubtful = np.empty(stop - start, dtype=np.int64)
-        count = _checked(self._kernel("assign")(problem, start, stop, doubtful.ctypes.data, ctypes.c_int64()))
+        count = checked(self._kernel("assign")(problem, start, stop, doubtful.ctypes.data, ctypes.c_int64()))
         if count:
             labels[doubtful[:count]] = self._decide(doubtful[:count], keys)
 
@@ -199,9 +199,9 @@ class CompiledCore(StreamedCore):
         kept = self._iterations
         means = kept.begin(centers, previous)
         call = self._kind, kept.problem, kept.state
-        count = _checked(self._set.begin_iteration(*call))
+        count = checked(self._set.begin_iteration(*call))
         decided = self._decide(kept.doubtful[:count], kept) if count else _NOTHING
-        _checked(self._set.end_iteration(*call, decided.data_ptr(), count))
+        checked(self._set.end_iteration(*call, decided.data_ptr(), count))
         return Iteration(previous, means, kept.weights.copy(), kept.state.n_changed)
 
     def _decide(self, doubtful: np.ndarray, keys: PackedKeys) -> torch.Tensor:
@@ -247,10 +247,3 @@ class CompiledCore(StreamedCore):
     def _results(self, work: Callable[[Ranges], Result], n_clusters: int) -> Iterator[Result]:
         chunks = self._chunks(n_clusters)
         return ordered_map(work, chunks) if len(chunks) > 1 else map(work, chunks)
-
-
-def _checked(count: int) -> int:
-    """Return what a kernel counted."""
-    if count < 0:
-        raise MemoryError("The scratch memory of a compiled kernel could not be allocated.")
-    return count

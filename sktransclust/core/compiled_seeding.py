@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .library import SEEDING_BLOCK, SEEDING_LEAST_GROUP, Problem, Seeds
+from .library import SEEDING_BLOCK, SEEDING_LEAST_GROUP, Problem, Seeds, checked
 from .threads import ordered_map
 
 if TYPE_CHECKING:
@@ -94,8 +94,7 @@ class CompiledSeeding:
         per_chunk = -(-_CHUNK_WORK // (SEEDING_BLOCK * n_points * (self._core.samples.n_features + 4)))
 
         def work(start: int) -> None:
-            if kernel(self._problem, self._seeds, start, min(start + per_chunk, n_blocks), *arguments) < 0:
-                raise MemoryError("The scratch memory of a compiled kernel could not be allocated.")
+            checked(kernel(self._problem, self._seeds, start, min(start + per_chunk, n_blocks), *arguments))
 
         if per_chunk >= n_blocks:
             work(0)

@@ -172,3 +172,10 @@ def instruction_sets() -> dict[str, InstructionSet]:
         for k in map(library.sktransclust_kernels, range(3))
         if k
     }
+
+
+def checked(count: int) -> int:
+    """Return what a kernel counted; raise MemoryError where it says that memory was lacking."""
+    if count < 0:
+        raise MemoryError("The scratch memory of a compiled kernel could not be allocated.")
+    return count

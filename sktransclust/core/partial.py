@@ -27,21 +27,17 @@ class Partial:
         Total weight of each cluster.
     n_changed : int
         How many samples have another label than before.
-    masses : Tensor of shape (n_clusters,), float64
-        Sum of weights times lengths of the samples of each cluster, where the core needs that.
     """
 
     sums: torch.Tensor
     weights: torch.Tensor
-    masses: torch.Tensor
     n_changed: int = 0
 
     @classmethod
     def zeros(cls, n_clusters: int, n_features: int, device: torch.device) -> Partial:
         """Return the partial of no samples."""
         sums = torch.zeros(n_clusters, n_features, dtype=torch.float64, device=device)
-        weights, masses = torch.zeros(2, n_clusters, dtype=torch.float64, device=device)
-        return cls(sums, weights, masses)
+        return cls(sums, torch.zeros(n_clusters, dtype=torch.float64, device=device))
 
     def add(self, tile: Tile, labels: torch.Tensor, weights: torch.Tensor | None) -> None:
         """Add a tile's samples; `labels` (int64) and `weights` (None: 1) are of shape (tile,)."""
@@ -56,7 +52,6 @@ class Partial:
         self.sums += other.sums
         self.weights += other.weights
         self.n_changed += other.n_changed
-        self.masses += other.masses
         return self
 
 

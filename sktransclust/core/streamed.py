@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import operator
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -132,15 +132,11 @@ class StreamedCore:
             self.iterate_chunk(tiles, keys, previous, labels, partial)
             return partial
 
-        total = self.total(self._results(work, len(centers)), labels)
+        total = functools.reduce(operator.iadd, self._results(work, len(centers)))
         sums, weights = total.sums.cpu().numpy(), total.weights.cpu().numpy().copy()
         means = centers.copy()
         np.divide(sums, weights[:, None], out=means, where=weights[:, None] > 0)
         return Iteration(labels, means, weights, total.n_changed)
-
-    def total(self, partials: Iterable[Partial], labels: torch.Tensor) -> Partial:
-        """Return the partial of all samples, given those of the chunks, in order, and the new labels."""
-        return functools.reduce(operator.iadd, partials)
 
     def iterate_chunk(
         self, tiles: Ranges, keys: Any, previous: torch.Tensor, labels: torch.Tensor, partial: Partial
