@@ -65,9 +65,9 @@ template <typename T> struct Kernel : Bounds<T> {
                (p.n_features + n_part) * (int64_t)sizeof(double);
     }
 
-    void use_scratch(T *scratch) {
+    void use_scratch(void *scratch) {
         const int64_t n = n_groups * GROUP;
-        best = scratch;
+        best = (T *)scratch;
         second = best + n;
         length = second + n;
         room = length + n;
@@ -373,22 +373,10 @@ template <typename T> void pack(Problem *problem) {
     find_limits<T>(p);
 }
 
-// Give work a kernel with scratch memory; returns what that does, or -1 for lack of memory.
-template <typename T, typename Work> int64_t with_kernel(const Problem *problem, Work work) {
-    const size_t alignment = 64;
-    Kernel<T> kernel(*problem);
-    void *const memory = malloc((size_t)kernel.scratch_bytes() + alignment);
-    if (!memory) return -1;
-    kernel.use_scratch((T *)(((uintptr_t)memory + alignment - 1) / alignment * alignment));
-    const int64_t result = work(kernel);
-    free(memory);
-    return result;
-}
-
 template <typename T>
 int64_t assign(const Problem *problem, int64_t start, int64_t stop, int64_t *doubtful, int64_t *n_changed) {
-    return with_kernel<T>(
-        problem, [=](Kernel<T> &kernel) { return kernel.assign(start, stop, doubtful, n_changed); });
+    Kernel<T> kernel(*problem);
+    return with_scratch(kernel, [&] { return kernel.assign(start, stop, doubtful, n_changed); });
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "rows.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 namespace {
@@ -122,6 +123,18 @@ template <typename T> struct Lanes : Rows<T> {
     }
 #endif
 };
+
+// Give a worker its scratch memory, aligned to whole registers, and let it work; returns what that does, or -1 for
+// lack of memory.
+template <typename Worker, typename Work> int64_t with_scratch(Worker &worker, Work work) {
+    const size_t alignment = 64;
+    void *const memory = malloc((size_t)worker.scratch_bytes() + alignment);
+    if (!memory) return -1;
+    worker.use_scratch((void *)(((uintptr_t)memory + alignment - 1) / alignment * alignment));
+    const int64_t result = work();
+    free(memory);
+    return result;
+}
 
 }  // namespace
 

@@ -14,8 +14,6 @@
 
 #include "lanes.h"
 
-#include <stdlib.h>
-
 namespace {
 
 template <typename T> struct Seeding : Lanes<T> {
@@ -62,8 +60,8 @@ template <typename T> struct Seeding : Lanes<T> {
         return in_t * (int64_t)sizeof(T) + in_float64 * (int64_t)sizeof(double);
     }
 
-    void use_scratch(double *scratch) {
-        weight = scratch;
+    void use_scratch(void *scratch) {
+        weight = (double *)scratch;
         squared = weight + GROUP;
         lengths = squared + GROUP;
         gain = lengths + GROUP;
@@ -245,29 +243,21 @@ template <typename T> struct Seeding : Lanes<T> {
     }
 };
 
-// Give work the kernel with scratch memory; returns 0, or -1 for lack of memory.
-template <typename T, typename Work> int64_t with_seeding(const Problem *problem, const Seeds *seeds, Work work) {
-    const size_t alignment = 64;
-    Seeding<T> seeding(*problem, *seeds);
-    void *const memory = malloc((size_t)seeding.scratch_bytes() + alignment);
-    if (!memory) return -1;
-    seeding.use_scratch((double *)(((uintptr_t)memory + alignment - 1) / alignment * alignment));
-    work(seeding);
-    free(memory);
-    return 0;
-}
-
 template <typename T>
 int64_t find_gains(const Problem *problem, const Seeds *seeds, int64_t start, int64_t stop) {
-    return with_seeding<T>(problem, seeds, [=](Seeding<T> &seeding) {
+    Seeding<T> seeding(*problem, *seeds);
+    return with_scratch(seeding, [&]() -> int64_t {
         for (int64_t block = start; block < stop; block++) seeding.find_gains(block);
+        return 0;
     });
 }
 
 template <typename T>
 int64_t add_center(const Problem *problem, const Seeds *seeds, int64_t start, int64_t stop, int64_t candidate) {
-    return with_seeding<T>(problem, seeds, [=](Seeding<T> &seeding) {
+    Seeding<T> seeding(*problem, *seeds);
+    return with_scratch(seeding, [&]() -> int64_t {
         for (int64_t block = start; block < stop; block++) seeding.move(block, candidate);
+        return 0;
     });
 }
 
