@@ -42,6 +42,7 @@ class CSRSamples:
         self.score_frame, self.reference_frame, self.device = score_frame, reference_frame, device
         self.n_samples = len(indptr) - 1
         self.n_features = n_features
+        self.row_size = max(1, len(data) // self.n_samples)
         self.numpy_dtype = data.dtype
         self.dtype = TORCH_DTYPES[data.dtype]
         self.norms: torch.Tensor | None = None

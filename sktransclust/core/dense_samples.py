@@ -42,6 +42,7 @@ class DenseSamples:
         self.score_frame, self.reference_frame, self.device = score_frame, reference_frame, device
         self.n_samples: int = values.shape[0]
         self.n_features: int = values.shape[1]
+        self.row_size = self.n_features
         self.dtype = self.values.dtype
         self.numpy_dtype = np.dtype(np.float32 if self.dtype == torch.float32 else np.float64)
         self.norms: torch.Tensor | None = None

@@ -18,10 +18,17 @@ TORCH_DTYPES = {np.dtype(np.float32): torch.float32, np.dtype(np.float64): torch
 
 
 class Samples(Protocol):
-    """What `streamed` asks of the data; rows are named by a range or an index array."""
+    """What `streamed` asks of the data; rows are named by a range or an index array.
+
+    Attributes
+    ----------
+    row_size : int
+        How many numbers a row is stored as, on average.
+    """
 
     n_samples: int
     n_features: int
+    row_size: int
     numpy_dtype: np.dtype
     dtype: torch.dtype
     device: torch.device

@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 Method = TypeVar("Method", bound=Callable[..., Any])
 Ranges = list[tuple[int, int]]
 
-_TILE_ELEMENTS = {"cpu": 2**18, "cuda": 2**26}  # scores, or coordinates, of one tile
+_TILE_ELEMENTS = {"cpu": 2**18, "cuda": 2**26}  # scores, or stored numbers, of one tile
 _TILE_ROWS = {"cpu": (64, 8192), "cuda": (1024, 2**20)}
 _MAX_CHUNKS = 64
 
@@ -284,7 +284,7 @@ class StreamedCore:
     def _tile_rows(self, n_clusters: int) -> int:
         kind = self.samples.device.type
         least, most = _TILE_ROWS[kind]
-        rows = _TILE_ELEMENTS[kind] // max(n_clusters, self.samples.n_features)
+        rows = _TILE_ELEMENTS[kind] // max(n_clusters, self.samples.row_size)
         return min(max(rows, least), most) // self._tile_divisor
 
     def _chunks(self, n_clusters: int) -> list[Ranges]:
