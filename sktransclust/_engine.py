@@ -11,10 +11,10 @@ import torch
 
 from ._dense import DenseNetwork
 from .core.compiled import CompiledCore, instruction_sets
+from .core.compiled_csr import CompiledCSRCore
 from .core.csr_samples import CSRSamples
 from .core.dense_samples import DenseSamples
 from .core.frame import Frame, frame_of, safe_exponent
-from .core.samples import Samples
 from .core.streamed import StreamedCore
 from .core.threads import ordered_map
 
@@ -92,7 +92,7 @@ def answer(
 
 
 def _core(
-    samples: Samples,
+    samples: DenseSamples | CSRSamples,
     sample_weight: np.ndarray | None,
     backend: str,
     embedding: str,
@@ -106,10 +106,10 @@ def _core(
     obstacle = ""
     if not instruction_sets():
         obstacle = "the package was installed without a C++ compiler"
-    elif not isinstance(samples, DenseSamples) or samples.device.type != "cpu":
-        obstacle = "it takes dense data on the CPU alone"
+    elif samples.device.type != "cpu":
+        obstacle = "it takes data on the CPU alone"
     else:
-        return CompiledCore(samples, weight)
+        return (CompiledCSRCore if isinstance(samples, CSRSamples) else CompiledCore)(samples, weight)
     if backend == "compiled":
         raise ValueError(
             f"backend='compiled' cannot run: {obstacle}. Available here are 'streamed' and 'dense', "
@@ -118,7 +118,7 @@ def _core(
     return StreamedCore(samples, weight)
 
 
-def _samples(X: Data, score: Frame, reference: Frame, device: torch.device) -> Samples:
+def _samples(X: Data, score: Frame, reference: Frame, device: torch.device) -> DenseSamples | CSRSamples:
     if sp.issparse(X):
         return CSRSamples(X.data, X.indices, X.indptr, X.shape[1], score, reference, device)
     return DenseSamples(_on_device(X, device), score, reference, device)

@@ -9,7 +9,6 @@ import sys
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import torch
 
 from sktransclust import TransformerKMeans, _engine
@@ -406,11 +405,6 @@ def test_auto_chooses_the_kernels_for_dense_data_and_names_them():
     np.testing.assert_array_equal(auto.labels_, plain.labels_)
     np.testing.assert_allclose(auto.cluster_centers_, plain.cluster_centers_, rtol=1e-12)
     assert auto.n_iter_ == plain.n_iter_
-
-
-def test_a_named_kernel_refuses_sparse_data_and_says_what_there_is():
-    with pytest.raises(ValueError, match=r"backend='compiled' cannot run.*'streamed'"):
-        TransformerKMeans(2, backend="compiled").fit(sp.csr_array(some(20, 3, "f8")))
 
 
 def test_without_a_build_a_named_kernel_raises_and_auto_streams(monkeypatch):

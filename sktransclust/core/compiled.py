@@ -1,4 +1,4 @@
-"""The streamed attention by compiled kernels, for dense samples on a CPU.
+"""The streamed attention by compiled kernels, on a CPU.
 
 `StreamedCore` is its plain twin. A kernel (kernel.cpp) labels the samples that the error bound of
 `nearest` makes certain and adds them up by cluster; the doubtful ones come back and are decided, and
@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from .compiled_seeding import CompiledSeeding
+from .csr_samples import CSRSamples
 from .dense_samples import DenseSamples
 from .library import Problem, State, checked, instruction_sets
 from .nearest import Keys, nearest
@@ -30,7 +31,7 @@ _WORTH_BOUNDS = 2**18  # n_samples * n_clusters * (n_features + 5), from which b
 _CHUNK_WORK = 2**24  # of a chunk at least, in features of samples times clusters
 _MAX_CHUNKS = 64
 _NOTHING = torch.empty(0, dtype=torch.int32)
-_FEW_KEYS = 5  # by so many keys, at most, panels exceed the centers
+_FEW_KEYS = 16  # by so many keys, at most, panels exceed the centers
 
 
 class PackedKeys:
@@ -38,12 +39,12 @@ class PackedKeys:
 
     Parameters
     ----------
-    samples : DenseSamples
+    samples : DenseSamples or CSRSamples
     problem : Problem
         Describes the samples; here it is completed, but for what belongs to a chunk.
     """
 
-    def __init__(self, samples: DenseSamples, problem: Problem, n_clusters: int) -> None:
+    def __init__(self, samples: DenseSamples | CSRSamples, problem: Problem, n_clusters: int) -> None:
         self._samples, self.problem = samples, problem
         self._panels = np.empty((n_clusters + _FEW_KEYS, samples.n_features), samples.numpy_dtype)
         self._norms = np.empty(n_clusters + _FEW_KEYS, samples.numpy_dtype)
@@ -76,7 +77,12 @@ class _Iterations(PackedKeys):
     """
 
     def __init__(
-        self, samples: DenseSamples, problem: Problem, n_clusters: int, chunk_rows: int, bounded: bool
+        self,
+        samples: DenseSamples | CSRSamples,
+        problem: Problem,
+        n_clusters: int,
+        chunk_rows: int,
+        bounded: bool,
     ) -> None:
         super().__init__(samples, problem, n_clusters)
         shape, n_samples = (n_clusters, samples.n_features), samples.n_samples
@@ -113,7 +119,7 @@ class CompiledCore(StreamedCore):
 
     Parameters
     ----------
-    samples : DenseSamples
+    samples : DenseSamples or CSRSamples
         In the memory of the host.
     sample_weight : Tensor of shape (n_samples,), float64, or None
     instruction_set : str, optional
@@ -121,11 +127,12 @@ class CompiledCore(StreamedCore):
     """
 
     name = "compiled"
-    samples: DenseSamples
+    keeps_bounds = True
+    samples: DenseSamples | CSRSamples
 
     def __init__(
         self,
-        samples: DenseSamples,
+        samples: DenseSamples | CSRSamples,
         sample_weight: torch.Tensor | None = None,
         instruction_set: str | None = None,
     ) -> None:
@@ -139,10 +146,8 @@ class CompiledCore(StreamedCore):
         self._same_frame = samples.reference_frame is samples.score_frame
         assert self._same_frame or samples.reference_frame.shift is None
         self._base = Problem(
+            **samples.memory(),
             n_samples=samples.n_samples,
-            values=samples.values.data_ptr(),
-            row_stride=samples.values.stride(0),
-            column_stride=samples.values.stride(1),
             n_features=samples.n_features,
             shift=self._shift.ctypes.data,
             scale=math.ldexp(1.0, -samples.score_frame.exponent),
@@ -191,7 +196,7 @@ class CompiledCore(StreamedCore):
         assert self._same_frame
         if self._iterations is None or self._iterations.problem.n_clusters != len(centers):
             work = self.samples.n_samples * len(centers) * (self.samples.n_features + 5)
-            bounded = self.samples.norms is not None and work >= _WORTH_BOUNDS
+            bounded = self.keeps_bounds and self.samples.norms is not None and work >= _WORTH_BOUNDS
             chunk = self._chunks(len(centers))[0]
             self._iterations = _Iterations(
                 self.samples, self._problem(), len(centers), chunk[-1][1] - chunk[0][0], bounded
@@ -240,7 +245,9 @@ class CompiledCore(StreamedCore):
     def _chunks(self, n_clusters: int) -> list[Ranges]:
         """Make chunks that are worth a call, and the sums that each has of its own."""
         tiles = list(itertools.chain.from_iterable(super()._chunks(n_clusters)))
-        rows = max(_CHUNK_WORK // (max(n_clusters, 16) * (self.samples.n_features + 8)), 2 * n_clusters)
+        samples = self.samples
+        worth_a_call = _CHUNK_WORK // (max(n_clusters, 16) * (samples.row_size + 8))
+        rows = max(worth_a_call, 2 * n_clusters * samples.n_features // samples.row_size)
         per_chunk = max(-(-len(tiles) // _MAX_CHUNKS), rows // (tiles[0][1] - tiles[0][0]), 1)
         return [tiles[first : first + per_chunk] for first in range(0, len(tiles), per_chunk)]
 

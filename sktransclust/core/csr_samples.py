@@ -47,9 +47,34 @@ class CSRSamples:
         self.dtype = TORCH_DTYPES[data.dtype]
         self.norms: torch.Tensor | None = None
 
+    def memory(self) -> dict[str, int]:
+        """Return where the samples lie, as `Problem` of kernel.h names it."""
+        self._memory = values, columns, offsets = (
+            np.ascontiguousarray(self.data),
+            np.ascontiguousarray(self.indices, None if self.indices.dtype == np.int32 else np.int64),
+            np.ascontiguousarray(self.indptr, np.int64),
+        )
+        named = {"values": values, "columns": columns, "offsets": offsets}
+        pointers = {name: array.ctypes.data for name, array in named.items()}
+        longest = int(np.diff(offsets).max())
+        return {**pointers, "wide_columns": columns.itemsize == 8, "n_terms": longest}
+
     def tile(self, start: int, stop: int) -> CSRTile:
         """Return samples start..stop."""
         return CSRTile(self, start, stop)
+
+    def tile_of(self, index: torch.Tensor) -> CSRTile:
+        """Return the samples at `index`, of shape (m,), int64, as a tile."""
+        rows = index.cpu().numpy()
+        begin, length = self.indptr[rows], self.indptr[rows + 1] - self.indptr[rows]
+        indptr = np.concatenate([[0], np.cumsum(length)])
+        entry = np.arange(indptr[-1]) + np.repeat(begin - indptr[:-1], length)
+        frames = self.score_frame, self.reference_frame
+        chosen = CSRSamples(
+            self.data[entry], self.indices[entry], indptr, self.n_features, *frames, self.device
+        )
+        chosen.norms = None if self.norms is None else self.norms[index]
+        return chosen.tile(0, len(index))
 
     def rows(self, index: np.ndarray) -> torch.Tensor:
         """Return the samples at `index`, of shape (m, n_features), float64, in the reference frame."""

@@ -47,6 +47,12 @@ class DenseSamples:
         self.numpy_dtype = np.dtype(np.float32 if self.dtype == torch.float32 else np.float64)
         self.norms: torch.Tensor | None = None
 
+    def memory(self) -> dict[str, int]:
+        """Return where the samples lie, as `Problem` of kernel.h names it."""
+        row_stride, column_stride = self.values.stride()
+        strides = {"row_stride": row_stride, "column_stride": column_stride}
+        return {"values": self.values.data_ptr(), "n_terms": self.n_features, **strides}
+
     def tile(self, start: int, stop: int) -> DenseTile:
         """Return samples start..stop."""
         return DenseTile(self, slice(start, stop))

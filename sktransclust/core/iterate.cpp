@@ -133,7 +133,8 @@ bool still_good(const Problem &p, State &state) {
 
 int64_t begin(const Kernels &kernels, int kind, Problem &p, State &state) {
     kernels.pack[kind](&p);
-    p.bounded = p.only_changes = state.valid && p.until;
+    p.bounded = state.valid && p.until;
+    p.only_changes = p.bounded || (state.valid && p.offsets && p.lengths);
     if (p.bounded) {
         follow(p, state);
     } else {

@@ -14,6 +14,7 @@
 #include "bounds.h"
 #include "kernel.h"
 #include "seeding.h"
+#include "sparse.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -160,7 +161,7 @@ template <typename T> struct Kernel : Bounds<T> {
         for (int64_t i = 0; i < n; i++) {
             best[i] = second[i] = (T)INFINITY;
             index[i] = 0;
-            room[i] = gap(length[i]);
+            room[i] = this->gap(length[i]);
         }
     }
 
@@ -173,12 +174,6 @@ template <typename T> struct Kernel : Bounds<T> {
             const int64_t end = begin + at_once < n_panels ? begin + at_once : n_panels;
             for (int64_t group = 0; group < groups; group++) meet_panels(group, keys, begin, end);
         }
-    }
-
-    // The gap above which two scores of a sample of length r are in true order. No score overflows for a sample
-    // that is not too long; comparisons with a NaN or an infinite length are false.
-    T gap(T r) const {
-        return r <= (T)p.longest ? (r * (T)p.bound[2] + (T)p.bound[1]) * r + (T)p.bound[0] : (T)INFINITY;
     }
 
     // Decide for a doubtful sample by direct differences in float64, which is what nearest.py does, if their
@@ -321,15 +316,15 @@ template <typename T> struct Kernel : Bounds<T> {
 };
 
 // A score and what is added up for it are at most (r + R)^2, of which the longest sample's must not overflow. The
-// second order of rounding, of a sample's length also, is small only while n_features times the unit roundoff is.
+// second order of rounding, of a sample's length also, is small only while n_terms times the unit roundoff is.
 template <typename T> void find_limits(Problem &p) {
     const double unit = sizeof(T) == 4 ? 0x1p-24 : 0x1p-53, unit64 = 0x1p-53;
     const double least = sizeof(T) == 4 ? 0x1p-126 : 0x1p-1022, most = sizeof(T) == 4 ? 0x1p64 : 0x1p512;
-    const double factor = 2.1 * (double)(p.n_features + 4), both = p.reach * (unit + unit64);
+    const double factor = 2.1 * (double)(p.n_terms + 4), both = p.reach * (unit + unit64);
     p.bound[0] = factor * (both * p.reach + least);
     p.bound[1] = factor * (2 * both + least);
     p.bound[2] = factor * unit64;
-    p.longest = (double)p.n_features * 2 * unit <= 0x1p-7 ? most / 4 - p.reach : -1.0;
+    p.longest = (double)p.n_terms * 2 * unit <= 0x1p-7 ? most / 4 - p.reach : -1.0;
     p.certainty = factor * unit64 + 8 * unit;
     p.length_error = factor * unit;
     // Differences of such integers, squared and added up over the features, stay below 2^53.
@@ -341,26 +336,28 @@ template <typename T> void find_limits(Problem &p) {
     p.lattice = p.reach > 0x1p-400 && p.reach < 0x1p400 ? ldexp(1.0, larger + 2 - much) : 0.0;
 }
 
-template <typename T> void pack(Problem *problem) {
-    Problem &p = *problem;
+// Write keys times -2 and their squared lengths, where `place(j, f)` says.
+template <typename T, typename Place> void write_keys(Problem &p, int64_t n_places, Place place) {
     T *const panels = (T *)p.panels, *const norms = (T *)p.key_norms;
-    const int64_t d = p.n_features, k = p.n_clusters;
-    p.n_panels = (k + 5) / 6;
-    p.panel_width = (k + p.n_panels - 1) / p.n_panels;
     double largest = 0.0;
-    for (int64_t j = 0; j < p.n_panels * p.panel_width; j++) {
-        T *const panel = panels + j * d;
+    for (int64_t j = 0; j < n_places; j++) {
         double norm = 0.0;
-        for (int64_t f = 0; f < d; f++) {
-            const double key = j < k ? p.keys[j * d + f] : 0.0;
+        for (int64_t f = 0; f < p.n_features; f++) {
+            const double key = j < p.n_clusters ? p.keys[j * p.n_features + f] : 0.0;
             norm += key * key;
-            panel[f] = (T)key * -2;
+            panels[place(j, f)] = (T)key * -2;
         }
-        norms[j] = j < k ? (T)norm : (T)INFINITY;
+        norms[j] = j < p.n_clusters ? (T)norm : (T)INFINITY;
         largest = norm > largest ? norm : largest;
     }
-    // A center that repeats an earlier one cannot win.
-    for (int64_t j = k - 1; j > 0; j--)
+    p.reach = sqrt(largest);
+}
+
+// A center that repeats an earlier one cannot win.
+template <typename T> void find_repeats(Problem &p) {
+    T *const norms = (T *)p.key_norms;
+    const int64_t d = p.n_features;
+    for (int64_t j = p.n_clusters - 1; j > 0; j--)
         for (int64_t i = 0; i < j; i++) {
             if (norms[i] != norms[j]) continue;
             int64_t f = 0;
@@ -368,15 +365,32 @@ template <typename T> void pack(Problem *problem) {
             if (f == d) norms[j] = (T)INFINITY;
         }
     p.distinct = 1;
-    for (int64_t j = 0; j < k; j++) p.distinct &= norms[j] < (T)INFINITY;
-    p.reach = sqrt(largest);
+    for (int64_t j = 0; j < p.n_clusters; j++) p.distinct &= norms[j] < (T)INFINITY;
+}
+
+template <typename T> void pack(Problem *problem) {
+    Problem &p = *problem;
+    if (p.offsets) {
+        p.panel_width = Lanes<T>::LANES;
+        p.n_panels = (p.n_clusters + p.panel_width - 1) / p.panel_width;
+        const int64_t stride = p.n_panels * p.panel_width;
+        write_keys<T>(p, stride, [=](int64_t j, int64_t f) { return f * stride + j; });
+    } else {
+        p.n_panels = (p.n_clusters + 5) / 6;
+        p.panel_width = (p.n_clusters + p.n_panels - 1) / p.n_panels;
+        const int64_t d = p.n_features;
+        write_keys<T>(p, p.n_panels * p.panel_width, [=](int64_t j, int64_t f) { return j * d + f; });
+    }
+    find_repeats<T>(p);
     find_limits<T>(p);
 }
 
 template <typename T>
 int64_t assign(const Problem *problem, int64_t start, int64_t stop, int64_t *doubtful, int64_t *n_changed) {
-    Kernel<T> kernel(*problem);
-    return with_scratch(kernel, [&] { return kernel.assign(start, stop, doubtful, n_changed); });
+    const auto run = [&](auto kernel) {
+        return with_scratch(kernel, [&] { return kernel.assign(start, stop, doubtful, n_changed); });
+    };
+    return problem->offsets ? run(SparseKernel<T>(*problem)) : run(Kernel<T>(*problem));
 }
 
 }  // namespace
@@ -389,6 +403,9 @@ const Kernels SKTRANSCLUST_KERNELS = {SKTRANSCLUST_NAME,
                                       {squares<float>, squares<double>},
                                       {sums<float>, sums<double>},
                                       {moments<float>, moments<double>},
+                                      {sparse_squares<float>, sparse_squares<double>},
+                                      {sparse_moments<float>, sparse_moments<double>},
+                                      {sparse_pairs<float>, sparse_pairs<double>},
                                       {find_gains<float>, find_gains<double>},
                                       {add_center<float>, add_center<double>},
                                       draw};

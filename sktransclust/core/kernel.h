@@ -12,6 +12,11 @@ struct Problem {
     int64_t row_stride;       // in elements, as is the next one
     int64_t column_stride;
     int64_t n_features;
+    // Of sparse samples: `values` are their stored entries, and strides and shift mean nothing.
+    const int64_t *offsets;   // (n_samples + 1,): where each sample's entries begin; null for dense samples
+    const void *columns;      // of each entry, int32 or int64
+    int64_t wide_columns;     // whether int64
+    int64_t n_terms;          // the most products that a score is a sum of
     const void *shift;        // T, (n_features,)
     double scale;             // a power of two: local coordinates are (value - shift) * scale
     double reference_scale;   // 0 if that is the reference frame also; else value * reference_scale is in it
@@ -21,10 +26,11 @@ struct Problem {
     const double *centers;    // (n_clusters, n_features): in the reference frame
     const double *keys;       // the same in local coordinates
     // From here to `length_error` filled in by `pack`.
-    void *panels;             // T, (n_panels * panel_width, n_features): keys times -2, then zeros
+    void *panels;             // T, (n_panels * panel_width, n_features): keys times -2, then zeros; the other way
+                              // round, (n_features, n_panels * panel_width), for sparse samples
     void *key_norms;          // T, (n_panels * panel_width,): squared lengths of keys; infinite where none can win
-    int64_t n_panels;         // panels and norms have room for n_clusters + 5 keys
-    int64_t panel_width;      // 1 to 6
+    int64_t n_panels;         // panels and norms have room for n_clusters + 16 keys
+    int64_t panel_width;      // 1 to 6; what a register holds for sparse samples
     double reach;             // the largest length of a key
     int64_t distinct;         // whether no center repeats another
     double bound[3];          // coefficients of 1, r and r^2 in the bound; r is the length of a sample
@@ -50,7 +56,8 @@ struct Problem {
     double *masses;           // (n_clusters,): weights times lengths; used where lengths are known
 };
 
-const int64_t SEEDING_BLOCK = 512;     // samples of a block; known to `library.py` too, as is the next one
+const int64_t SPARSE_POINTS = 8;       // that lie side by side; known to `library.py` too, as are the next ones
+const int64_t SEEDING_BLOCK = 512;     // samples of a block
 const int64_t SEEDING_LEAST_GROUP = 4; // of the samples that share a mark; no kernel has less
 
 // What greedy k-means++ keeps of the samples, in whole blocks; absent samples have a nearest center at distance 0.
@@ -84,6 +91,12 @@ struct Kernels {
     // Writes lengths, given one center at the origin; adds the samples to `sums`, and their squared lengths,
     // plain and weighted, to `squares`. The score frame has to be the reference frame.
     void (*moments[2])(const Problem *, int64_t start, int64_t stop, double *point, double *squares);
+    // Of sparse samples; see sparse.h.
+    void (*sparse_squares[2])(const Problem *, int64_t start, int64_t stop, const double *lengths, double *point,
+                              double *squared);
+    void (*sparse_moments[2])(const Problem *, int64_t start, int64_t stop, double *point, double *squares);
+    void (*sparse_pairs[2])(const Problem *, int64_t start, int64_t stop, const double *beside,
+                            const double *lengths, double *point, double *squared);
     // Greedy k-means++ on blocks start..stop; both return -1 for lack of memory, else 0. The first writes gains and
     // marks; the second makes one of the candidates, which are the same, a center.
     int64_t (*find_gains[2])(const Problem *, const Seeds *, int64_t start, int64_t stop);

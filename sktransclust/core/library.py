@@ -21,6 +21,10 @@ class Problem(ctypes.Structure):
         ("row_stride", ctypes.c_int64),
         ("column_stride", ctypes.c_int64),
         ("n_features", ctypes.c_int64),
+        ("offsets", ctypes.c_void_p),
+        ("columns", ctypes.c_void_p),
+        ("wide_columns", ctypes.c_int64),
+        ("n_terms", ctypes.c_int64),
         ("shift", ctypes.c_void_p),
         ("scale", ctypes.c_double),
         ("reference_scale", ctypes.c_double),
@@ -81,7 +85,8 @@ class State(ctypes.Structure):
     ]
 
 
-SEEDING_BLOCK, SEEDING_LEAST_GROUP = 512, 4  # as in kernel.h
+SPARSE_POINTS = 8  # as in kernel.h, as are the next ones
+SEEDING_BLOCK, SEEDING_LEAST_GROUP = 512, 4
 
 
 class Seeds(ctypes.Structure):
@@ -104,6 +109,7 @@ def _functions(result: Any, *arguments: Any) -> Any:
 
 
 _SEEDS = ctypes.POINTER(Seeds)
+_RANGE = ctypes.c_int64, ctypes.c_int64
 
 
 class Kernels(ctypes.Structure):
@@ -131,6 +137,9 @@ class Kernels(ctypes.Structure):
         ("squares", _functions(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)),
         ("sums", _functions(None, ctypes.c_int64, ctypes.c_int64)),
         ("moments", _functions(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)),
+        ("sparse_squares", _functions(None, *_RANGE, *[ctypes.c_void_p] * 3)),
+        ("sparse_moments", _functions(None, *_RANGE, *[ctypes.c_void_p] * 2)),
+        ("sparse_pairs", _functions(None, *_RANGE, *[ctypes.c_void_p] * 4)),
         ("find_gains", _functions(ctypes.c_int64, _SEEDS, ctypes.c_int64, ctypes.c_int64)),
         ("add_center", _functions(ctypes.c_int64, _SEEDS, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)),
         ("draw", ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.POINTER(Problem), _SEEDS, ctypes.c_double)),

@@ -30,6 +30,19 @@ template <typename T> struct Rows {
         return (values[row * p.row_stride + feature * p.column_stride] - shift[feature]) * scale;
     }
 
+    // Of sparse samples, whose frames have no shift.
+    T entry(int64_t e) const { return values[e] * scale; }
+
+    int64_t column(int64_t e) const {
+        return p.wide_columns ? ((const int64_t *)p.columns)[e] : ((const int32_t *)p.columns)[e];
+    }
+
+    // The gap above which two scores of a sample of length r are in true order. No score overflows for a sample
+    // that is not too long; comparisons with a NaN or an infinite length are false.
+    T gap(T r) const {
+        return r <= (T)p.longest ? (r * (T)p.bound[2] + (T)p.bound[1]) * r + (T)p.bound[0] : (T)INFINITY;
+    }
+
     void find_point(int64_t row) const {
         const T *const value = values + row * p.row_stride;
         if (p.reference_scale != 0.0)
@@ -57,7 +70,9 @@ template <typename T> struct Rows {
         const T *const __restrict value = values + row * p.row_stride;
         p.cluster_weights[cluster] += weight;
         if (p.lengths) p.masses[cluster] += weight * (double)((const T *)p.lengths)[row];
-        if (plain_rows) {
+        if (p.offsets) {
+            for (int64_t e = p.offsets[row]; e < p.offsets[row + 1]; e++) sum[column(e)] += (double)entry(e) * weight;
+        } else if (plain_rows) {
             for (int64_t f = 0; f < p.n_features; f++) sum[f] += (double)(value[f] - shift[f]) * weight;
         } else {
             for (int64_t f = 0; f < p.n_features; f++) sum[f] += (double)local(row, f) * weight;

@@ -209,14 +209,22 @@ class StreamedCore:
         self, tiles: Ranges, points: np.ndarray, nearest: np.ndarray, weights: np.ndarray
     ) -> Closer:
         """Return which samples of a chunk of tiles are closer to each point than `nearest`."""
-        reference, parts = torch.as_tensor(points).to(self.samples.device), []
+        parts = []
         for start, stop in tiles:
-            squared = pairwise_squares(self.samples.tile(start, stop), reference).T.cpu().numpy()  # (m, tile)
+            squared = self.pairs(start, stop, points).T  # (m, tile)
             rows = [start + np.flatnonzero(distances < nearest[start:stop]) for distances in squared]
             found = [distances[row - start] for distances, row in zip(squared, rows, strict=True)]
             gains = [weights[row] @ (nearest[row] - less) for row, less in zip(rows, found, strict=True)]
             parts.append(Closer(rows, found, np.array(gains)))
         return Closer.joined(parts)
+
+    def pairs(self, start: int, stop: int, points: np.ndarray) -> np.ndarray:
+        """Return squared distances of samples start..stop to points of shape (m, n_features), float64.
+
+        In the reference frame; the result is of shape (stop - start, m).
+        """
+        reference = torch.as_tensor(points).to(self.samples.device)
+        return pairwise_squares(self.samples.tile(start, stop), reference).cpu().numpy()
 
     @_with_smaller_tiles
     def moments(self) -> Moments:

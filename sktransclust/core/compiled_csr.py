@@ -1,0 +1,74 @@
+"""The compiled attention of sparse samples (sparse.h)."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from .compiled import CompiledCore
+from .csr_samples import CSRSamples
+from .library import SPARSE_POINTS
+from .partial import Moments
+from .seeding import PlainSeeding, Seeding
+from .streamed import Ranges
+
+
+class CompiledCSRCore(CompiledCore):
+    """Hard attention of sparse samples on a CPU, by compiled kernels.
+
+    Parameters
+    ----------
+    samples : CSRSamples
+        In the memory of the host.
+    sample_weight : Tensor of shape (n_samples,), float64, or None
+    instruction_set : str, optional
+        One of `instruction_sets()`, by default the last.
+    """
+
+    keeps_bounds = False  # an entry costs little more than to read it
+    samples: CSRSamples
+
+    def squares_chunk(
+        self, tiles: Ranges, centers: np.ndarray, labels: torch.Tensor, squared: torch.Tensor
+    ) -> None:
+        """Write the squared distances of a chunk of tiles to ``centers[labels]``."""
+        problem, centers = self._problem(), np.ascontiguousarray(centers)
+        problem.centers, problem.labels = centers.ctypes.data, labels.data_ptr()
+        lengths, point = _squared_lengths(centers), np.empty(self.samples.n_features)
+        self._kernel("sparse_squares")(
+            problem, tiles[0][0], tiles[-1][1], lengths.ctypes.data, point.ctypes.data, squared.data_ptr()
+        )
+
+    def moments_chunk(self, tiles: Ranges, moments: Moments, norms: torch.Tensor) -> None:
+        """Add a chunk of tiles to `moments`, and write its samples' lengths."""
+        problem, squares = self._problem(), np.zeros(2)
+        problem.lengths, problem.sums = norms.data_ptr(), moments.sums.data_ptr()
+        self._kernel("sparse_moments")(problem, tiles[0][0], tiles[-1][1], None, squares.ctypes.data)
+        moments.squares += float(squares[0])
+        moments.weighted_squares += float(squares[1])
+
+    def pairs(self, start: int, stop: int, points: np.ndarray) -> np.ndarray:
+        """Return squared distances of samples start..stop to points; see `StreamedCore.pairs`."""
+        problem, points = self._problem(), np.ascontiguousarray(points)
+        problem.centers, problem.n_clusters = points.ctypes.data, len(points)
+        lengths, beside, point = _squared_lengths(points), _beside(points), np.empty(self.samples.n_features)
+        squared = np.empty((stop - start, len(points)))
+        pointers = (array.ctypes.data for array in (beside, lengths, point, squared))
+        self._kernel("sparse_pairs")(problem, start, stop, *pointers)
+        return squared
+
+    def seeding(self, weights: np.ndarray | None, first: int) -> Seeding:
+        """Begin a greedy k-means++ with a sample as the first center; `weights` are as in `PlainSeeding`."""
+        return PlainSeeding(self, weights, first)
+
+
+def _squared_lengths(points: np.ndarray) -> np.ndarray:
+    return np.einsum("ij,ij->i", points, points)
+
+
+def _beside(points: np.ndarray) -> np.ndarray:
+    """Return points (m, n_features) as groups with a feature's values side by side, and zeros at the end."""
+    n_points, n_features = points.shape
+    padded = np.zeros((-(-n_points // SPARSE_POINTS) * SPARSE_POINTS, n_features))
+    padded[:n_points] = points
+    return np.ascontiguousarray(padded.reshape(-1, SPARSE_POINTS, n_features).transpose(0, 2, 1))
