@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+import inspect
+import math
 import sys
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import _fit_context as fit_context
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    validate_parameter_constraints,
+)
 from sklearn.utils.validation import (
     _check_sample_weight,
     _is_arraylike_not_scalar,
@@ -24,9 +34,10 @@ __all__ = [
     "PARAMETER_CONSTRAINTS",
     "Weights",
     "check_centers",
-    "check_data",
+    "check_fit_data",
+    "check_parameters",
+    "check_query_data",
     "check_weights",
-    "features_of",
     "fit_context",
     "is_array",
 ]
@@ -51,23 +62,52 @@ PARAMETER_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 is_array = _is_arraylike_not_scalar
-FEATURE_ATTRIBUTES = ("n_features_in_", "feature_names_in_")
+_FEATURE_ATTRIBUTES = ("n_features_in_", "feature_names_in_")
+_PLAIN_TYPES = (np.dtype(np.float32), np.dtype(np.float64))
 _SAFE_EXPONENT = 256  # so much may the weights add to the squares of coordinates in their frame
 
+Data = Any  # ndarray, CSR array or matrix, or CUDA Tensor, of float32 or float64
 
-def check_data(
-    estimator: Any, X: Any, *, reset: bool, device: torch.device | None = None
-) -> np.ndarray | sp.csr_array | sp.csr_matrix | torch.Tensor:
+
+def check_parameters(estimator: Any) -> None:
+    """Validate the parameters of an estimator; those that are left at their defaults are known to be good."""
+    given = {
+        name: value
+        for name, default in _defaults(type(estimator).__init__).items()
+        if (value := getattr(estimator, name)) is not default
+    }
+    validate_parameter_constraints(estimator._parameter_constraints, given, type(estimator).__name__)
+
+
+@functools.cache
+def _defaults(init: Callable[..., None]) -> dict[str, Any]:
+    """Return the parameters of an `__init__` in the order in which they are validated."""
+    named = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    _, *parameters = inspect.signature(init).parameters.values()
+    return {p.name: p.default for p in sorted(parameters, key=lambda p: p.name) if p.kind in named}
+
+
+def check_fit_data(estimator: Any, X: Any, device: torch.device) -> tuple[Data, dict[str, Any]]:
+    """Validate samples of a fit, and find the attributes that tell the number and the names of features.
+
+    The estimator itself stays as it is, for a fit that fails or is interrupted. Else as `check_query_data`.
+    """
+    if _is_plain(X):
+        return X, {"n_features_in_": X.shape[1]}
+    checked = copy.copy(estimator)
+    X = _check_data(checked, X, reset=True, device=device)
+    return X, {name: vars(checked)[name] for name in _FEATURE_ATTRIBUTES if name in vars(checked)}
+
+
+def check_query_data(estimator: Any, X: Any, device: torch.device) -> Data:
     """Validate samples of any kind, without a copy where the kind allows.
 
     Parameters
     ----------
     estimator : estimator
-        Gives messages their name, and holds the number and the names of features.
+        A fitted one; gives messages their name, and holds the number and the names of features.
     X : array-like, sparse matrix, data frame or Tensor of shape (n_samples, n_features)
-    reset : bool
-        Whether to remember the number and the names of features (fit) or to compare (all others).
-    device : torch.device, optional
+    device : torch.device
         A tensor that lies there is kept there.
 
     Returns
@@ -75,6 +115,22 @@ def check_data(
     X : ndarray, CSR array or matrix, or CUDA Tensor, of float32 or float64
         A CSR result has no duplicate entries.
     """
+    fitted = [getattr(estimator, name, None) for name in _FEATURE_ATTRIBUTES]
+    if fitted[1] is None and _is_plain(X) and X.shape[1] == fitted[0]:
+        return X
+    return _check_data(estimator, X, reset=False, device=device)
+
+
+def _is_plain(X: Any) -> bool:
+    """Tell whether X is an array that scikit-learn's checks, which take long, neither refuse nor change."""
+    if type(X) is not np.ndarray or X.ndim != 2 or X.size == 0 or X.dtype not in _PLAIN_TYPES:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):  # may be so though all is finite
+        return math.isfinite(X.sum())
+
+
+def _check_data(estimator: Any, X: Any, *, reset: bool, device: torch.device) -> Data:
+    """Let scikit-learn validate samples, which may be a tensor, too."""
     on_device = None
     if _is_tensor(X):
         X = _plain_tensor(X)
@@ -126,11 +182,6 @@ def _stand_in(X: torch.Tensor) -> np.ndarray:
     return np.broadcast_to(np.float64(value), tuple(X.shape))
 
 
-def features_of(estimator: Any) -> dict[str, Any]:
-    """Return the attributes that `check_data` has set on an estimator."""
-    return {name: vars(estimator)[name] for name in FEATURE_ATTRIBUTES if name in vars(estimator)}
-
-
 class Weights(NamedTuple):
     """Sample weights, divided by a power of two where their sums would leave the range of floats."""
 
@@ -170,8 +221,9 @@ def check_centers(centers: Any, dtype: np.dtype, n_clusters: int, n_features: in
     """Validate initial centers of shape (n_clusters, n_features)."""
     if _is_tensor(centers):
         centers = _plain_tensor(centers).numpy(force=True)
-    with np.errstate(over="ignore", invalid="ignore"):  # what the data's type cannot hold is refused
-        centers = check_array(centers, dtype=dtype)
+    if not (_is_plain(centers) and centers.dtype == dtype):
+        with np.errstate(over="ignore", invalid="ignore"):  # what the data's type cannot hold is refused
+            centers = check_array(centers, dtype=dtype)
     if centers.shape[0] != n_clusters:
         raise ValueError(
             f"The shape of the initial centers {centers.shape} does not "

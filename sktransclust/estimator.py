@@ -7,26 +7,24 @@ code is known to use are kept.
 
 from __future__ import annotations
 
-import copy
-import warnings
-from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ._callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from ._validation import PARAMETER_CONSTRAINTS, check_data, check_weights, features_of, fit_context, is_array
+from ._callbacks import CallbackSupportMixin, with_callbacks
+from ._validation import (
+    PARAMETER_CONSTRAINTS,
+    check_parameters,
+    check_query_data,
+    check_weights,
+    fit_context,
+)
 
 if TYPE_CHECKING:
     import torch
 
-    from ._lloyd import Progress, Run
-    from ._validation import Weights
     from .core.streamed import StreamedCore
     from .model import LloydTransformer
 
@@ -194,143 +192,33 @@ class TransformerKMeans(
         MemoryError
             If ``backend="dense"`` would not fit into memory.
         """
-        from ._device import resolve_device
-        from ._engine import fit_core, is_same_clustering
-        from ._learned import resolve_network, starts
-        from ._lloyd import lloyd
-        from ._universal import escape
-        from .initialization import initializer
+        from ._fit import fit
 
-        device = resolve_device(self.device)
-        checked = copy.copy(self)  # a fit that fails or is interrupted changes nothing that was fitted
-        X = check_data(checked, X, reset=True, device=device)
-        self._check_problem(X)
-        weights = check_weights(sample_weight, X)
-        network = resolve_network(self.weights, self.embedding, X, self.n_clusters)
-        random_state = check_random_state(self.random_state)
-        core = fit_core(X, weights.values, device, self.backend, self.embedding, self.n_clusters)
-        draw = initializer(self.init, core, X, self.n_clusters, weights.values, random_state)
-        moments = core.moments()
-        variance = moments.mean_variance(X.shape[0])
-        self._tol = self.tol * core.samples.reference_frame.squared_to_data(variance) if self.tol else 0
-        tol = self.tol * variance
-        improve = escape(network, core, moments, self.n_clusters, self.n_steps, self.max_iter, tol)
-        task = FitTask.fit(self, X, y, self._n_init)
-        best: Run | None = None
-        for centers, history in starts(network, core, draw, self._n_init, self.n_steps):
-            start = task.subtask("start")
-            if self.verbose:
-                print("Initialization complete")
-            report = self._reporter(core, weights, start)
-            run = lloyd(core, moments, centers, max_iter=self.max_iter, tol=tol, report=report)
-            run = improve(run)
-            run.steps[:0] = history
-            # Rounding alone can make the same clustering look better.
-            if best is None or (
-                run.inertia < best.inertia and not is_same_clustering(run.labels, best.labels)
-            ):
-                best = run
-            if start.end(partial(self._fitted, core, run.centers)):
-                break
-        assert best is not None
-        self._store(best, X, weights, features_of(checked))
-        task.end(lambda: {"feature_names_in_": None})
+        fit(self, X, y, sample_weight)
         return self
 
-    def _check_problem(self, X: Any) -> None:
-        """Check parameters against the data, and settle those that depend on each other."""
-        if X.shape[0] < self.n_clusters:
-            raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
-        by_chance = callable(self.init) or (isinstance(self.init, str) and self.init == "random")
-        self._n_init = (10 if by_chance else 1) if isinstance(self.n_init, str) else self.n_init
-        if is_array(self.init) and self._n_init != 1:
-            warnings.warn(
-                "Explicit initial center position passed: performing only one init in "
-                f"{type(self).__name__} instead of n_init={self._n_init}.",
-                RuntimeWarning,
-                stacklevel=3,
-            )
-            self._n_init = 1
-        self._algorithm = self.algorithm
-        if self.algorithm == "elkan" and self.n_clusters == 1:
-            warnings.warn(
-                "algorithm='elkan' doesn't make sense for a single cluster. Using 'lloyd' instead.",
-                RuntimeWarning,
-                stacklevel=3,
-            )
-            self._algorithm = "lloyd"
+    def _validate_params(self) -> None:
+        check_parameters(self)
 
-    def _reporter(self, core: StreamedCore, weights: Weights, start: FitTask) -> Callable[[Progress], bool]:
-        """Return what is called after each iteration of a start; it returns whether to stop."""
-        in_data_units = core.samples.reference_frame.squared_to_data
-
-        def report(progress: Progress) -> bool:
-            if self.verbose:
-                inertia = in_data_units(progress.inertia, weights.exponent)
-                print(progress.describe(inertia, in_data_units(progress.shift), self._tol))
-            iteration = start.subtask("iteration", is_leaf=True)
-            return iteration.end(partial(self._fitted, core, progress.centers))
-
-        return report
-
-    def _fitted(self, core: StreamedCore, centers: np.ndarray) -> dict[str, Any]:
-        """Return the attributes that predict needs, for centers in the core's reference frame."""
-        centers = core.samples.reference_frame.to_data(centers).astype(core.samples.numpy_dtype)
-        # Without names, which X, as callbacks are given it, has not; those of an earlier fit may be others.
-        features = {"n_features_in_": centers.shape[1], "feature_names_in_": None}
-        return {"cluster_centers_": centers, "_n_features_out": len(centers), **features}
-
-    def _store(self, run: Run, X: Any, weights: Weights, features: dict[str, Any]) -> None:
-        """Set the fitted attributes, all at once; labels and inertia are predict's for the stored centers."""
-        import torch
-
-        from ._engine import answer
-
-        core, frame = run.core, run.core.samples.reference_frame
-        fitted = self._fitted(core, run.centers)
-        fitted = {name: fitted[name] for name in fitted if name != "feature_names_in_"} | features
-        centers = fitted["cluster_centers_"]
-        labels, inertia = answer(
-            core, X, centers, run.last_labels, weights.exponent, self.backend, self.embedding
-        )
-        history = [*(frame.squared_to_data(step, weights.exponent) for step in run.steps), inertia]
-        n_distinct = np.count_nonzero(np.bincount(labels))
-        if n_distinct < self.n_clusters:
-            warnings.warn(
-                f"Number of distinct clusters ({n_distinct}) found smaller than n_clusters "
-                f"({self.n_clusters}). Possibly due to duplicate points in X.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        self._n_threads = torch.get_num_threads()
-        fitted |= {"labels_": labels, "inertia_": inertia, "n_iter_": run.n_iter}
-        fitted |= {"inertia_history_": np.array(history)}
-        fitted |= {"device_": str(core.samples.device), "backend_": core.name}
-        self.__dict__.pop("feature_names_in_", None)
-        self.__dict__.update(fitted)  # one step, which no interruption divides
-
-    def _query(
-        self, X: Any, centers: np.ndarray, sample_weight: np.ndarray | None = None
-    ) -> tuple[StreamedCore, np.ndarray]:
-        """Return a core for samples and fitted centers, and the centers in its reference frame."""
+    def _query(self, X: Any, sample_weight: Any = None) -> tuple[StreamedCore, np.ndarray, int]:
+        """Return a core for samples, the fitted centers in its reference frame, and the weights' exponent."""
         from ._device import resolve_device
         from ._engine import query_core
 
+        if not hasattr(self, "cluster_centers_"):
+            check_is_fitted(self, "cluster_centers_")  # says so
         device = resolve_device(self.device)
-        return query_core(X, centers, sample_weight, device, self.backend, self.embedding)
-
-    def _check_test_data(self, X: Any) -> Any:
-        from ._device import resolve_device
-
-        check_is_fitted(self, "cluster_centers_")
-        X = check_data(self, X, reset=False, device=resolve_device(self.device))
+        X = check_query_data(self, X, device)
         n_features = self.cluster_centers_.shape[1]  # set by hand, perhaps
         if X.shape[1] != n_features:
             raise ValueError(
                 f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
                 f"{n_features} features as input."
             )
-        return X
+        weights = check_weights(sample_weight, X)
+        backend, embedding = self.backend, self.embedding
+        core, centers = query_core(X, self.cluster_centers_, weights.values, device, backend, embedding)
+        return core, centers, weights.exponent
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the index of the nearest cluster center of each sample.
@@ -345,8 +233,7 @@ class TransformerKMeans(
         labels : ndarray of shape (n_samples,), int32
             The lowest index of equally near ones. A sample's label does not depend on the others.
         """
-        X = self._check_test_data(X)
-        core, centers = self._query(X, self.cluster_centers_)
+        core, centers, _ = self._query(X)
         return core.assign(centers).cpu().numpy()
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
@@ -382,10 +269,9 @@ class TransformerKMeans(
             In the unit of X; by direct differences for dense X. Float32 if X and the centers
             are, else float64.
         """
-        X = self._check_test_data(X)
-        core, centers = self._query(X, self.cluster_centers_)
+        core, centers, _ = self._query(X)
         single = core.samples.numpy_dtype == self.cluster_centers_.dtype == np.float32
-        X_new = np.empty((X.shape[0], len(centers)), np.float32 if single else np.float64)
+        X_new = np.empty((core.samples.n_samples, len(centers)), np.float32 if single else np.float64)
         core.distances(centers, X_new)
         exponent = core.samples.reference_frame.exponent
         return np.ldexp(X_new, exponent, out=X_new) if exponent else X_new
@@ -427,11 +313,9 @@ class TransformerKMeans(
             Minus the weighted sum of squared distances to the nearest centers; ``-inertia_`` for
             the samples and weights of the fit.
         """
-        X = self._check_test_data(X)
-        weights = check_weights(sample_weight, X)
-        core, centers = self._query(X, self.cluster_centers_, weights.values)
+        core, centers, exponent = self._query(X, sample_weight)
         inertia = core.inertia(centers, core.assign(centers))
-        return -core.samples.reference_frame.squared_to_data(inertia, weights.exponent)
+        return -core.samples.reference_frame.squared_to_data(inertia, exponent)
 
     def _init_centroids(
         self,

@@ -75,6 +75,7 @@ BAD_PARAMETERS = [
     {"random_state": -1},
     {"copy_x": "no"},
     {"algorithm": "full"},
+    {"tol": -1, "max_iter": 0},
 ]
 
 

@@ -9,7 +9,7 @@ import torch
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from sktransclust import LloydTransformer, TransformerKMeans, _learned
+from sktransclust import LloydTransformer, TransformerKMeans, _fit, _learned
 from sktransclust.model import LloydConfig
 
 from .test_estimator_checks import allow_warnings
@@ -126,7 +126,7 @@ def outcomes(monkeypatch):
         seen.append("learned")
         return move(*arguments)
 
-    monkeypatch.setattr(_learned, "resolve_network", resolving)
+    monkeypatch.setattr(_fit, "resolve_network", resolving)
     monkeypatch.setattr(_learned, "_paths", moving)
     return seen
 
