@@ -16,7 +16,7 @@ from ._callbacks import FitTask
 from ._device import resolve_device
 from ._engine import answer, fit_core, is_same_clustering
 from ._learned import resolve_network, starts
-from ._lloyd import Progress, Run, lloyd
+from ._lloyd import Progress, Run, lloyd, mean_variance
 from ._universal import escape
 from ._validation import Weights, check_fit_data, check_weights, is_array
 from .core.streamed import StreamedCore
@@ -37,7 +37,7 @@ def fit(estimator: Any, X: Any, y: Any, sample_weight: Any) -> None:
     core = fit_core(X, weights.values, device, estimator.backend, estimator.embedding, n_clusters)
     draw = initializer(estimator.init, core, X, n_clusters, weights.values, random_state)
     moments = core.moments()
-    variance = moments.mean_variance(X.shape[0])
+    variance = mean_variance(core.samples, moments)
     in_data_units = core.samples.reference_frame.squared_to_data
     estimator._tol = estimator.tol * in_data_units(variance) if estimator.tol else 0
     tol = estimator.tol * variance

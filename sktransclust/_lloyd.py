@@ -10,9 +10,10 @@ import numpy as np
 import torch
 
 from .core.partial import Moments
+from .core.samples import Samples
 from .core.streamed import Iteration, StreamedCore
 
-# Below this share of the total, the inertia is summed up directly instead of by a difference.
+# Below this share of the total, squares are summed up directly instead of by a difference.
 _CANCELLATION = 2.0**-20
 
 
@@ -129,6 +130,21 @@ def lloyd(
         if report(progress) or strict or shift <= tol:
             break
     return Run(core, centers, iteration + 1, history, labels, strict)
+
+
+def mean_variance(samples: Samples, moments: Moments) -> float:
+    """Return the mean over features of the variance of the samples, without their weights.
+
+    From the moments; where those cancel, as for sparse samples far from the origin, by a pass of direct
+    differences.
+    """
+    n_samples, n_features = samples.n_samples, samples.n_features
+    mean, squares = moments.sums.cpu().numpy() / n_samples, moments.squares / n_samples
+    variance = squares - float(mean @ mean)
+    if variance < _CANCELLATION * squares:
+        nothing = torch.zeros(n_samples, dtype=torch.int32, device=samples.device)
+        variance = StreamedCore(samples).inertia(mean[None], nothing) / n_samples
+    return variance / n_features
 
 
 def _inertia(

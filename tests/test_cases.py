@@ -44,6 +44,16 @@ def test_a_translation_moves_the_centers_and_changes_no_label(backend):
     assert_allclose(far.cluster_centers_ - 2.0**30, near.cluster_centers_, atol=2.0**-21)
 
 
+@pytest.mark.parametrize("offset", [1e8, 1e9])
+def test_far_from_the_origin_sparse_data_stop_where_dense_data_do(backend, offset):
+    X = NORMAL + offset
+    dense, sparse = (from_start(X[:5], backend).fit(data) for data in (X, sp.csr_array(X)))
+    assert_allclose(sparse._tol, 1e-4 * X.var(0).mean(), rtol=1e-6)
+    assert sparse.n_iter_ == dense.n_iter_
+    assert_array_equal(sparse.labels_, dense.labels_)
+    assert_allclose(sparse.inertia_, dense.inertia_, rtol=1e-9)
+
+
 # Two close groups in float32 [predict is wrong on 50; CSR gives one cluster].
 
 

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from sktransclust._lloyd import mean_variance
 from sktransclust.core import streamed
 from sktransclust.core.csr_samples import CSRSamples
 from sktransclust.core.dense_samples import DenseSamples
@@ -67,7 +68,7 @@ def test_moments_distances_and_inertia_are_numpys(kind):
     centers = X[:4] + 0.5
     core = core_of(X, kind, weights)
     moments = core.moments()
-    assert moments.mean_variance(len(X)) == pytest.approx(X.var(0).mean(), rel=1e-12)
+    assert mean_variance(core.samples, moments) == pytest.approx(X.var(0).mean(), rel=1e-12)
     assert moments.weighted_squares == pytest.approx(weights @ (X**2).sum(1), rel=1e-12)
     np.testing.assert_allclose(core.samples.norms, np.linalg.norm(X, axis=1), rtol=1e-12)
     labels = core.assign(centers)

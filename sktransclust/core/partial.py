@@ -93,12 +93,6 @@ class Moments:
         self.weighted_squares += other.weighted_squares
         return self
 
-    def mean_variance(self, n_samples: int) -> float:
-        """Return the mean over features of the variance of the (unweighted) samples."""
-        mean = self.sums.cpu().numpy() / n_samples
-        total = self.squares / n_samples - float(mean @ mean)
-        return max(total, 0.0) / len(mean)
-
 
 @dataclass
 class Closer:
