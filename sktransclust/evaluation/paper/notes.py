@@ -84,9 +84,9 @@ all samples are in a corner of the cube.
 On normal tasks every scaling works: all eight models end below Lloyd. On Cauchy tasks the paper's scaling
 ends 15 % above Lloyd in one step, and above it after 20. Division by one scalar is worse. To give the bulk
 its size back is worse still, as long as the tails stay (Eq. 20 of 1.56). With the tails cut off, models with
-both codes end below Lloyd, in one step by 1 % and after 20 steps by 4 % in the mean of the logarithm. So it is the
-tails that make training on Cauchy tasks fail, and not that the bulk is small. Each line is one model, of one
-seed.
+both codes end below Lloyd, in one step by 1 % and after 20 steps by 4 % in the mean of the logarithm. So it
+is the tails that make training on Cauchy tasks fail, and not that the bulk is small. Each line is one model,
+of one seed.
 """,
     "scalings": """
 No training takes part: 32 tasks of 512 samples of each family and scaling, clustered by 20 of Lloyd's
