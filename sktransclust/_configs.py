@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import MISSING, asdict, fields
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 Config = TypeVar("Config")
@@ -38,10 +38,11 @@ def config_from_mapping(cls: type[Config], mapping: Mapping[str, Any], where: st
     if unknown:
         raise ValueError(f"{where} has an unknown field `{unknown[0]}`; known fields: {', '.join(known)}.")
     values = {name: _typed(value, types[name], f"`{name}` in {where}") for name, value in mapping.items()}
-    try:
-        return cls(**values)
-    except TypeError as error:  # a required field is missing
-        raise ValueError(f"{where}: {error}") from error
+    required = [f.name for f in fields(cls) if f.default is f.default_factory is MISSING]  # type: ignore[arg-type]
+    missing = [name for name in required if name not in values]
+    if missing:
+        raise ValueError(f"{where} lacks the field `{missing[0]}`; required fields: {', '.join(required)}.")
+    return cls(**values)
 
 
 def config_to_mapping(config: Any) -> dict[str, Any]:

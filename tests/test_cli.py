@@ -101,6 +101,25 @@ def test_a_mistake_in_a_recipe_names_file_section_and_field(recipe_file, tmp_pat
     assert "recipe.toml: [training] has an unknown field `tua`" in capsys.readouterr().err
 
 
+def test_a_recipe_without_a_required_field_is_told_which(recipe_file, tmp_path, capsys):
+    recipe_file.write_text("[model]\nn_features = 2\n[tasks]\n[training]\n", encoding="utf-8")
+    assert main(["train", str(recipe_file), "--out", str(tmp_path / "m.safetensors")]) == 1
+    assert "recipe.toml: [model] lacks the field `n_clusters`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["claims", "."], ["reproduce", "tab2", "--out", "."]])
+def test_without_pandas_the_papers_commands_name_the_extra_that_brings_it(arguments):
+    program = (
+        "import sys; sys.modules['pandas'] = None\n"
+        f"from sktransclust.cli import main; sys.exit(main({arguments}))"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("sktransclust: ")
+    assert 'its extra "paper"' in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_info_of_a_file_holds_the_recipe_that_made_it(recipe_file, tmp_path, capsys):
     out = tmp_path / "out.safetensors"
     main(["train", str(recipe_file), "--out", str(out)])

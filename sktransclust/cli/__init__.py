@@ -28,12 +28,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return options.run(options)
     except (ValueError, OSError) as error:
-        print(f"sktransclust: {error}", file=sys.stderr)
-        return 1
+        message = str(error)
+    except ModuleNotFoundError as error:
+        if error.name not in ("matplotlib", "pandas"):
+            raise
+        message = f'{error}: install the package with its extra "paper", as in pip install ".[paper]".'
+    print(f"sktransclust: {message}", file=sys.stderr)
+    return 1
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="sktransclust", description="Learning to cluster.")
+    parser = argparse.ArgumentParser(
+        prog="sktransclust", description="k-means clustering by a transformer, exact or learned."
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     add_train(commands)
     add_info(commands)

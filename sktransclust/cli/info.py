@@ -10,7 +10,9 @@ if TYPE_CHECKING:  # imported where used, so that --help is fast
 def add_info(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the parser."""
     info = commands.add_parser("info", help="list backends and checkpoints, or describe a checkpoint")
-    info.add_argument("checkpoint", nargs="?", metavar="NAME-or-FILE")
+    info.add_argument(
+        "checkpoint", nargs="?", metavar="NAME-or-FILE", help="a bundled checkpoint or a .safetensors file"
+    )
     info.set_defaults(run=_info)
 
 
