@@ -16,11 +16,9 @@ from .core.csr_samples import CSRSamples
 from .core.dense_samples import DenseSamples
 from .core.frame import Frame, frame_of, safe_exponent
 from .core.streamed import StreamedCore
-from .core.threads import ordered_map
+from .core.survey import blocks, extent_of
 
 Data = Any  # ndarray, CSR array or matrix, or CUDA tensor: as `check_data` returns them
-
-_BLOCK_ELEMENTS = 2**20  # read at once when the data are looked through or moved
 
 
 def fit_core(
@@ -59,7 +57,7 @@ def query_core(
     if sp.issparse(X):
         score = Frame(None, safe_exponent(np.abs(centers), dtype))
     else:
-        score = frame_of(_mean(centers), centers.min(0), centers.max(0), dtype)
+        score = frame_of(*extent_of(centers), dtype)
     samples = _samples(X, score, reference, device)
     return _core(samples, sample_weight, backend, embedding, len(centers)), reference.to_local(centers)
 
@@ -137,7 +135,7 @@ def _on_device(X: np.ndarray | torch.Tensor, device: torch.device) -> np.ndarray
             stacklevel=2,
         )
         return X
-    for start, stop in _blocks(*X.shape):
+    for start, stop in blocks(*X.shape):
         moved[start:stop] = torch.from_numpy(X[start:stop].copy())
     return moved
 
@@ -151,42 +149,7 @@ def data_frame(X: Data) -> Frame:
         mean, low, high = X.mean(0, dtype=torch.float64), X.amin(0).double(), X.amax(0).double()
         return frame_of(mean.cpu().numpy(), low.cpu().numpy(), high.cpu().numpy(), dtype)
 
-    def look_through(block: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        rows = X[slice(*block)]
-        low, high = _over_rows(np.minimum, rows), _over_rows(np.maximum, rows)
-        return _mean(rows) * (len(rows) / len(X)), low, high
-
-    means, lows, highs = zip(*ordered_map(look_through, _blocks(*X.shape)), strict=True)
-    low, high = np.min(lows, axis=0), np.max(highs, axis=0)
-    return frame_of(np.sum(means, axis=0), low.astype(np.float64), high.astype(np.float64), dtype)
-
-
-def _blocks(n_samples: int, n_features: int) -> list[tuple[int, int]]:
-    rows = max(1, _BLOCK_ELEMENTS // n_features)
-    return [(start, min(start + rows, n_samples)) for start in range(0, n_samples, rows)]
-
-
-def _over_rows(ufunc: np.ufunc, rows: np.ndarray, **dtype: Any) -> np.ndarray:
-    """Reduce rows to one; short ones that lie in one piece side by side first, for NumPy is slow at them."""
-    n_features = rows.shape[1]
-    beside = max(1, 1024 // n_features)
-    whole = len(rows) // beside * beside
-    if beside > 1 and whole and rows.flags.c_contiguous:
-        wide = ufunc.reduce(rows[:whole].reshape(-1, beside * n_features), axis=0, **dtype)
-        rows = np.concatenate([wide.reshape(beside, n_features), rows[whole:]])
-    return ufunc.reduce(rows, axis=0, **dtype)
-
-
-def _mean(rows: np.ndarray) -> np.ndarray:
-    """Return the mean of rows in float64; dividing first where their sum would overflow.
-
-    Rounding may carry even that past the largest float; `frame_of` clips it to the data.
-    """
-    with np.errstate(over="ignore"):
-        mean = _over_rows(np.add, rows, dtype=np.float64) / len(rows)
-        if not np.isfinite(mean).all():
-            mean = (rows / len(rows)).sum(0, dtype=np.float64)
-    return mean
+    return frame_of(*extent_of(X), dtype)
 
 
 def is_same_clustering(a: torch.Tensor, b: torch.Tensor) -> bool:

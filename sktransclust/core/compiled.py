@@ -20,7 +20,7 @@ import torch
 from .compiled_seeding import CompiledSeeding
 from .csr_samples import CSRSamples
 from .dense_samples import DenseSamples
-from .library import Problem, State, checked, instruction_sets
+from .library import Crew, Problem, State, checked, instruction_sets
 from .nearest import Keys, nearest
 from .partial import Moments
 from .seeding import Seeding
@@ -197,10 +197,8 @@ class CompiledCore(StreamedCore):
         if self._iterations is None or self._iterations.problem.n_clusters != len(centers):
             work = self.samples.n_samples * len(centers) * (self.samples.n_features + 5)
             bounded = self.keeps_bounds and self.samples.norms is not None and work >= _WORTH_BOUNDS
-            chunk = self._chunks(len(centers))[0]
-            self._iterations = _Iterations(
-                self.samples, self._problem(), len(centers), chunk[-1][1] - chunk[0][0], bounded
-            )
+            chunk_rows = self._chunk_rows(len(centers))
+            self._iterations = _Iterations(self.samples, self._problem(), len(centers), chunk_rows, bounded)
         kept = self._iterations
         means = kept.begin(centers, previous)
         call = self._kind, kept.problem, kept.state
@@ -231,24 +229,27 @@ class CompiledCore(StreamedCore):
         """Begin a greedy k-means++ with a sample as the first center; `weights` are as in `PlainSeeding`."""
         return CompiledSeeding(self, self._set.kernels, self._problem(), weights, first)
 
-    def moments_chunk(self, tiles: Ranges, moments: Moments, norms: torch.Tensor) -> None:
-        """Add a chunk of tiles to `moments`, and write its samples' lengths."""
+    def moments(self) -> Moments:
+        """Return the sums over all samples that no iteration changes; keep the samples' lengths too."""
         assert self._same_frame
-        problem, origin = self._problem(), np.zeros(self.samples.n_features)
-        problem.centers, problem.lengths = origin.ctypes.data, norms.data_ptr()
-        problem.sums = moments.sums.data_ptr()
-        point, squares = np.empty(self.samples.n_features), np.zeros(2)
-        self._kernel("moments")(problem, tiles[0][0], tiles[-1][1], point.ctypes.data, squares.ctypes.data)
-        moments.squares += float(squares[0])
-        moments.weighted_squares += float(squares[1])
+        samples, problem = self.samples, self._problem()
+        norms = torch.empty(samples.n_samples, dtype=samples.dtype)
+        problem.lengths, found = norms.data_ptr(), np.empty(samples.n_features + 2)
+        crew = Crew(self._chunk_rows(1), n_threads())
+        checked(self._set.moments(self._kind, problem, crew, found.ctypes.data))
+        samples.norms = norms
+        return Moments(torch.from_numpy(found[:-2]), float(found[-2]), float(found[-1]))
 
-    def _chunks(self, n_clusters: int) -> list[Ranges]:
-        """Make chunks that are worth a call, and the sums that each has of its own."""
-        tiles = list(itertools.chain.from_iterable(super()._chunks(n_clusters)))
-        samples = self.samples
+    def _chunk_rows(self, n_clusters: int) -> int:
+        """Return how many samples are worth a call, and the sums that a chunk of them has of its own."""
+        samples, tile = self.samples, self._tile_rows(n_clusters)
         worth_a_call = _CHUNK_WORK // (max(n_clusters, 16) * (samples.row_size + 8))
         rows = max(worth_a_call, 2 * n_clusters * samples.n_features // samples.row_size)
-        per_chunk = max(-(-len(tiles) // _MAX_CHUNKS), rows // (tiles[0][1] - tiles[0][0]), 1)
+        return tile * max(-(-samples.n_samples // tile // _MAX_CHUNKS), rows // tile, 1)
+
+    def _chunks(self, n_clusters: int) -> list[Ranges]:
+        tiles = list(itertools.chain.from_iterable(super()._chunks(n_clusters)))
+        per_chunk = self._chunk_rows(n_clusters) // self._tile_rows(n_clusters)
         return [tiles[first : first + per_chunk] for first in range(0, len(tiles), per_chunk)]
 
     def _results(self, work: Callable[[Ranges], Result], n_clusters: int) -> Iterator[Result]:

@@ -8,7 +8,6 @@ import torch
 from .compiled import CompiledCore
 from .csr_samples import CSRSamples
 from .library import SPARSE_POINTS
-from .partial import Moments
 from .seeding import PlainSeeding, Seeding
 from .streamed import Ranges
 
@@ -38,14 +37,6 @@ class CompiledCSRCore(CompiledCore):
         self._kernel("sparse_squares")(
             problem, tiles[0][0], tiles[-1][1], lengths.ctypes.data, point.ctypes.data, squared.data_ptr()
         )
-
-    def moments_chunk(self, tiles: Ranges, moments: Moments, norms: torch.Tensor) -> None:
-        """Add a chunk of tiles to `moments`, and write its samples' lengths."""
-        problem, squares = self._problem(), np.zeros(2)
-        problem.lengths, problem.sums = norms.data_ptr(), moments.sums.data_ptr()
-        self._kernel("sparse_moments")(problem, tiles[0][0], tiles[-1][1], None, squares.ctypes.data)
-        moments.squares += float(squares[0])
-        moments.weighted_squares += float(squares[1])
 
     def pairs(self, start: int, stop: int, points: np.ndarray) -> np.ndarray:
         """Return squared distances of samples start..stop to points; see `StreamedCore.pairs`."""

@@ -1,6 +1,7 @@
 // The library's functions: the kernels that this machine can run, best last.
 
 #include "iterate.h"
+#include "survey_all.h"
 
 #if defined(_WIN32)
 #define EXPORT extern "C" __declspec(dllexport)
@@ -44,4 +45,14 @@ EXPORT int64_t sktransclust_begin_iteration(const Kernels *kernels, int kind, Pr
 EXPORT int64_t sktransclust_end_iteration(const Kernels *kernels, int kind, const Problem *problem,
                                           State *state, const int32_t *decided, int64_t n_decided) {
     return end_iteration(*kernels, kind, *problem, *state, decided, n_decided);
+}
+
+EXPORT int64_t sktransclust_survey(const Kernels *kernels, int kind, const Problem *problem, const Crew *crew,
+                                   double *found) {
+    return survey_all(*kernels, kind, *problem, *crew, found);
+}
+
+EXPORT int64_t sktransclust_moments(const Kernels *kernels, int kind, const Problem *problem, const Crew *crew,
+                                    double *found) {
+    return moments_of_all(*kernels, kind, *problem, *crew, found);
 }

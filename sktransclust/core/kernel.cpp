@@ -15,6 +15,7 @@
 #include "kernel.h"
 #include "seeding.h"
 #include "sparse.h"
+#include "survey.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -402,6 +403,7 @@ const Kernels SKTRANSCLUST_KERNELS = {SKTRANSCLUST_NAME,
                                       {decide<float>, decide<double>},
                                       {squares<float>, squares<double>},
                                       {sums<float>, sums<double>},
+                                      {survey<float>, survey<double>},
                                       {moments<float>, moments<double>},
                                       {sparse_squares<float>, sparse_squares<double>},
                                       {sparse_moments<float>, sparse_moments<double>},

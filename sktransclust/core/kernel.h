@@ -88,13 +88,16 @@ struct Kernels {
     void (*squares[2])(const Problem *, int64_t start, int64_t stop, double *point, double *squared);
     // Adds samples start..stop to the clusters of their labels.
     void (*sums[2])(const Problem *, int64_t start, int64_t stop);
-    // Writes lengths, given one center at the origin; adds the samples to `sums`, and their squared lengths,
-    // plain and weighted, to `squares`. The score frame has to be the reference frame.
-    void (*moments[2])(const Problem *, int64_t start, int64_t stop, double *point, double *squares);
+    // Adds the values of each feature to `found`, and compares them with the least and the largest there;
+    // (3, n_features).
+    void (*survey[2])(const Problem *, int64_t start, int64_t stop, double *found);
+    // Writes lengths; adds the samples to `sums`, and their squared lengths, plain and weighted, to `squares`. The
+    // score frame has to be the reference frame. Returns -1 for lack of memory, else 0.
+    int64_t (*moments[2])(const Problem *, int64_t start, int64_t stop, double *squares);
     // Of sparse samples; see sparse.h.
     void (*sparse_squares[2])(const Problem *, int64_t start, int64_t stop, const double *lengths, double *point,
                               double *squared);
-    void (*sparse_moments[2])(const Problem *, int64_t start, int64_t stop, double *point, double *squares);
+    int64_t (*sparse_moments[2])(const Problem *, int64_t start, int64_t stop, double *squares);
     void (*sparse_pairs[2])(const Problem *, int64_t start, int64_t stop, const double *beside,
                             const double *lengths, double *point, double *squared);
     // Greedy k-means++ on blocks start..stop; both return -1 for lack of memory, else 0. The first writes gains and

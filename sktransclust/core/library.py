@@ -85,6 +85,12 @@ class State(ctypes.Structure):
     ]
 
 
+class Crew(ctypes.Structure):
+    """`Crew` of survey_all.h."""
+
+    _fields_ = [("chunk_rows", ctypes.c_int64), ("n_threads", ctypes.c_int64)]
+
+
 SPARSE_POINTS = 8  # as in kernel.h, as are the next ones
 SEEDING_BLOCK, SEEDING_LEAST_GROUP = 512, 4
 
@@ -136,9 +142,10 @@ class Kernels(ctypes.Structure):
         ),
         ("squares", _functions(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)),
         ("sums", _functions(None, ctypes.c_int64, ctypes.c_int64)),
-        ("moments", _functions(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)),
+        ("survey", _functions(None, *_RANGE, ctypes.c_void_p)),
+        ("moments", _functions(ctypes.c_int64, *_RANGE, ctypes.c_void_p)),
         ("sparse_squares", _functions(None, *_RANGE, *[ctypes.c_void_p] * 3)),
-        ("sparse_moments", _functions(None, *_RANGE, *[ctypes.c_void_p] * 2)),
+        ("sparse_moments", _functions(ctypes.c_int64, *_RANGE, ctypes.c_void_p)),
         ("sparse_pairs", _functions(None, *_RANGE, *[ctypes.c_void_p] * 4)),
         ("find_gains", _functions(ctypes.c_int64, _SEEDS, ctypes.c_int64, ctypes.c_int64)),
         ("add_center", _functions(ctypes.c_int64, _SEEDS, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)),
@@ -148,11 +155,13 @@ class Kernels(ctypes.Structure):
 
 @dataclass(frozen=True)
 class InstructionSet:
-    """What one instruction set can do; the functions for iterations are described in iterate.h."""
+    """What one instruction set can do; iterate.h and survey_all.h describe the functions for all samples."""
 
     kernels: Kernels
     begin_iteration: Callable[..., int]
     end_iteration: Callable[..., int]
+    survey: Callable[..., int]
+    moments: Callable[..., int]
 
 
 @functools.cache
@@ -173,10 +182,13 @@ def instruction_sets() -> dict[str, InstructionSet]:
     begin.restype = end.restype = ctypes.c_int64
     begin.argtypes = [pointer, ctypes.c_int, ctypes.POINTER(Problem), ctypes.POINTER(State)]
     end.argtypes = [*begin.argtypes, ctypes.c_void_p, ctypes.c_int64]
+    survey, moments = library.sktransclust_survey, library.sktransclust_moments
+    survey.restype = moments.restype = ctypes.c_int64
+    survey.argtypes = moments.argtypes = [*begin.argtypes[:3], ctypes.POINTER(Crew), ctypes.c_void_p]
     library.sktransclust_kernels.restype = pointer
     return {
         k.contents.name.decode(): InstructionSet(
-            k.contents, functools.partial(begin, k), functools.partial(end, k)
+            k.contents, *(functools.partial(function, k) for function in (begin, end, survey, moments))
         )
         for k in map(library.sktransclust_kernels, range(3))
         if k

@@ -114,21 +114,6 @@ void sums(const Problem *problem, int64_t start, int64_t stop) {
     for (int64_t row = start; row < stop; row++) rows.add_row(row, problem->labels[row], 1.0);
 }
 
-template <typename T>
-void moments(const Problem *problem, int64_t start, int64_t stop, double *point, double *squares) {
-    Rows<T> rows(*problem);
-    rows.point = point;
-    T *const lengths = (T *)problem->lengths;
-    for (int64_t row = start; row < stop; row++) {
-        rows.find_point(row);
-        const double square = rows.squared_distance(problem->centers);
-        lengths[row] = (T)sqrt(square);
-        for (int64_t f = 0; f < problem->n_features; f++) problem->sums[f] += point[f];
-        squares[0] += square;
-        squares[1] += problem->weights ? problem->weights[row] * square : square;
-    }
-}
-
 }  // namespace
 
 #endif

@@ -220,8 +220,8 @@ void sparse_squares(const Problem *problem, int64_t start, int64_t stop, const d
 
 // As `moments` of dense samples.
 template <typename T>
-void sparse_moments(const Problem *problem, int64_t start, int64_t stop, double *point, double *squares) {
-    SparseRows<T> rows(*problem, point);
+int64_t sparse_moments(const Problem *problem, int64_t start, int64_t stop, double *squares) {
+    SparseRows<T> rows(*problem, nullptr);
     T *const lengths = (T *)problem->lengths;
     for (int64_t row = start; row < stop; row++) {
         const double square = rows.square(row);
@@ -231,6 +231,7 @@ void sparse_moments(const Problem *problem, int64_t start, int64_t stop, double 
         squares[0] += square;
         squares[1] += problem->weights ? problem->weights[row] * square : square;
     }
+    return 0;
 }
 
 // The squared distances of samples start..stop to all centers, (stop - start, n_clusters). `beside` has the centers
