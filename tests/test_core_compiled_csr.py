@@ -106,6 +106,13 @@ def test_ties_go_to_the_lowest_index_and_repeated_centers_never_win(instruction_
     np.testing.assert_array_equal(fast.assign(local(fast, centers)), [0, 1, 0, 0])
 
 
+def test_centers_whose_squares_overflow_can_win(instruction_set):
+    X = sp.csr_array(np.float32([[1e12], [-1e12], [9e11], [0.0]]))
+    centers = np.array([[-(2.0**64 - 2.0**40)], [2.0**64]])  # the latter is farther from 0 by 1.1e12
+    _, fast = both(X, instruction_set)
+    np.testing.assert_array_equal(fast.assign(local(fast, centers)), [1, 0, 1, 0])
+
+
 def test_near_ties_beyond_float32_are_settled(instruction_set):
     X = sp.csr_array(np.tile(np.float32([[1.0, 0.0, 2.0]]), (5, 1)))
     centers = np.array([[0.0, 1.0, 2.0], [0.0, 1.0 - 2.0**-40, 2.0], [9.0, 9.0, 9.0]])

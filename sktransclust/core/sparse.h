@@ -80,6 +80,7 @@ template <typename T> struct SparseKernel : Lanes<T> {
 
     static const int MOST = 6;       // registers of scores at once
     static const int64_t AHEAD = 8;  // entries whose keys are on their way
+    static constexpr double MOST_REACH = sizeof(T) == 4 ? 0x1p63 : 0x1p511;  // whose square is finite
 
     Vector best, second;  // of each lane
     Indices index;
@@ -164,6 +165,7 @@ template <typename T> struct SparseKernel : Lanes<T> {
     // of the longest center, no squared distance is wrong by more than 3 (n_features + 8) u64 (r + R)^2. Near ties
     // are left over, as is whatever could overflow or vanish.
     bool settle(int64_t row, int32_t *label) {
+        if (!(p.reach < MOST_REACH)) return false;  // an infinite norm need not mean a repeated center
         if (!has_lengths) find_lengths();
         double least = INFINITY, next = INFINITY, longest = 0.0;
         for (int64_t j = 0; j < p.n_clusters; j++) {
