@@ -192,6 +192,28 @@ def test_a_fit_of_two_million_rows_needs_150_megabytes_beyond_the_data():
     assert float(run_python(PEAK, 2_000_000, 256, "auto")) <= 150
 
 
+SPARSE_PEAK = (
+    PEAK[: PEAK.index("n_samples, n_clusters")]
+    + """
+import scipy.sparse as sp
+n_samples, n_features, per_row = 2000, 200_000, 50  # 3200 MB if they were dense
+r = np.random.RandomState(0)
+offsets, columns = np.arange(n_samples + 1) * per_row, r.randint(0, n_features, n_samples * per_row)
+X = sp.csr_array((r.rand(len(columns)), columns, offsets), shape=(n_samples, n_features))
+X.sum_duplicates()
+before = memory("VmRSS")
+m = TransformerKMeans(4, random_state=0).fit(X)
+m.predict(X), m.transform(X), m.score(X)
+print((memory("VmHWM") - before) / 1e6)
+"""
+)
+
+
+@needs_proc
+def test_a_fit_of_sparse_rows_never_holds_them_dense():
+    assert float(run_python(SPARSE_PEAK)) <= 150
+
+
 @needs_proc
 def test_the_memory_of_a_fit_does_not_grow_with_the_number_of_clusters():
     # The scores of all samples for all clusters would be 1.6 GB in float32.
