@@ -99,13 +99,9 @@ def kmeans_plusplus(
     n_trials = 2 + int(np.log(n_clusters))
     indices = np.empty(n_clusters, dtype=np.int64)
     indices[0] = _draw_one(core.samples.n_samples, sample_weight, random_state)
-    seeding = core.seeding(sample_weight, int(indices[0]))
-    for cluster in range(1, n_clusters):
-        candidates = seeding.draw(random_state.uniform(size=n_trials))
-        best = int(np.argmax(seeding.gains(candidates)))
-        indices[cluster] = candidates[best]
-        if cluster < n_clusters - 1:
-            seeding.add(best)
+    if n_clusters > 1:
+        shares = random_state.uniform(size=(n_clusters - 1, n_trials))
+        indices[1:] = core.seeding(sample_weight, int(indices[0])).extend(shares)[0]
     return indices
 
 

@@ -227,7 +227,7 @@ class CompiledCore(StreamedCore):
 
     def seeding(self, weights: np.ndarray | None, first: int) -> Seeding:
         """Begin a greedy k-means++ with a sample as the first center; `weights` are as in `PlainSeeding`."""
-        return CompiledSeeding(self, self._set.kernels, self._problem(), weights, first)
+        return CompiledSeeding(self, self._set, self._problem(), weights, first)
 
     def moments(self) -> Moments:
         """Return the sums over all samples that no iteration changes; keep the samples' lengths too."""

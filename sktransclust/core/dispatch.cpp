@@ -1,6 +1,7 @@
 // The library's functions: the kernels that this machine can run, best last.
 
 #include "iterate.h"
+#include "seed.h"
 #include "survey_all.h"
 
 #if defined(_WIN32)
@@ -55,4 +56,13 @@ EXPORT int64_t sktransclust_survey(const Kernels *kernels, int kind, const Probl
 EXPORT int64_t sktransclust_moments(const Kernels *kernels, int kind, const Problem *problem, const Crew *crew,
                                     double *found) {
     return moments_of_all(*kernels, kind, *problem, *crew, found);
+}
+
+EXPORT int64_t sktransclust_begin_seeds(const Kernels *kernels, int kind, const Problem *problem, Seeds *seeds) {
+    return begin_seeds(*kernels, kind, *problem, *seeds);
+}
+
+EXPORT int64_t sktransclust_extend_seeds(const Kernels *kernels, int kind, const Problem *problem, Seeds *seeds,
+                                         const double *shares, int64_t count, int64_t *samples, double *gains) {
+    return extend_seeds(*kernels, kind, *problem, *seeds, shares, count, samples, gains);
 }

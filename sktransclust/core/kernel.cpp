@@ -408,6 +408,7 @@ const Kernels SKTRANSCLUST_KERNELS = {SKTRANSCLUST_NAME,
                                       {sparse_squares<float>, sparse_squares<double>},
                                       {sparse_moments<float>, sparse_moments<double>},
                                       {sparse_pairs<float>, sparse_pairs<double>},
-                                      {find_gains<float>, find_gains<double>},
-                                      {add_center<float>, add_center<double>},
-                                      draw};
+                                      {begin_seeding<float>, begin_seeding<double>},
+                                      {bound_gains<float>, bound_gains<double>},
+                                      {find_gain<float>, find_gain<double>},
+                                      {add_center<float>, add_center<double>}};

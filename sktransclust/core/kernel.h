@@ -56,19 +56,28 @@ struct Problem {
     double *masses;           // (n_clusters,): weights times lengths; used where lengths are known
 };
 
-const int64_t SPARSE_POINTS = 8;       // that lie side by side; known to `library.py` too, as are the next ones
-const int64_t SEEDING_BLOCK = 512;     // samples of a block
-const int64_t SEEDING_LEAST_GROUP = 4; // of the samples that share a mark; no kernel has less
+const int64_t SPARSE_POINTS = 8;    // that lie side by side; known to `library.py` too, as is the next one
+const int64_t SEEDING_BLOCK = 512;  // samples of a block
 
-// What greedy k-means++ keeps of the samples, in whole blocks; absent samples have a nearest center at distance 0.
+// What greedy k-means++ keeps of the samples; `library.py` mirrors this structure field by field. Arrays of shape
+// (n_blocks, SEEDING_BLOCK) have a place for each sample; absent samples have a nearest center at distance 0.
 struct Seeds {
-    double *nearest;   // (n_blocks, SEEDING_BLOCK): squared distances to the nearest center so far
-    void *limits;      // T, the same shape: scores that are not below cannot mean a smaller distance
-    uint64_t *marks;   // at least n_blocks * SEEDING_BLOCK / SEEDING_LEAST_GROUP: a bit for each candidate
-    double *sums;      // (n_blocks,): weights times squared distances
-    double *gains;     // (n_blocks, n_candidates): by how much these would become less
+    double *nearest;      // (n_blocks, SEEDING_BLOCK): squared distances to the nearest center so far
+    void *squares;        // T, (n_blocks, SEEDING_BLOCK): squared lengths, in local coordinates
+    void *limits;         // T, (n_blocks, SEEDING_BLOCK): scores that are not below cannot mean a smaller distance
+    uint16_t *marks;      // (n_blocks, SEEDING_BLOCK): a bit for each candidate that may be closer
+    double *sums;         // (n_blocks,): weights times squared distances
+    double weight_scale;  // a power of two, times which weights are at most 1
+    // The samples of each block that are closer to the candidate whose gain was found last.
+    int64_t *n_closer;    // (n_blocks,)
+    uint16_t *places;     // (n_blocks, SEEDING_BLOCK): first these samples, counted from the block's first
+    double *closer;       // (n_blocks, SEEDING_BLOCK): and their squared distances
+    int64_t pending;      // whether that candidate is a center by now
+    double *gains;        // (n_blocks, n_candidates): by how much candidates make the sum less, or a bound on that
+    int64_t *candidates;  // (n_candidates,): samples; at most 16
     int64_t n_candidates;
-    const int64_t *candidates;  // (n_candidates,): samples; at most 64
+    int64_t n_threads;
+    int64_t chunk_work;   // what is worth a thread, in features of samples times candidates
 };
 
 // The kernels of one instruction set, each for float and for double.
@@ -100,12 +109,13 @@ struct Kernels {
     int64_t (*sparse_moments[2])(const Problem *, int64_t start, int64_t stop, double *squares);
     void (*sparse_pairs[2])(const Problem *, int64_t start, int64_t stop, const double *beside,
                             const double *lengths, double *point, double *squared);
-    // Greedy k-means++ on blocks start..stop; both return -1 for lack of memory, else 0. The first writes gains and
-    // marks; the second makes one of the candidates, which are the same, a center.
-    int64_t (*find_gains[2])(const Problem *, const Seeds *, int64_t start, int64_t stop);
-    int64_t (*add_center[2])(const Problem *, const Seeds *, int64_t start, int64_t stop, int64_t candidate);
-    // Returns the sample that a number in [0, 1) draws.
-    int64_t (*draw)(const Problem *, const Seeds *, double share);
+    // Greedy k-means++ on blocks start..stop; all return -1 for lack of memory, else 0. The first candidate becomes
+    // the first center; or marks and bounds on gains are found; or the gain of one of the same candidates, and the
+    // samples that are closer to it; or these get it as their center.
+    int64_t (*begin_seeding[2])(const Problem *, const Seeds *, int64_t start, int64_t stop);
+    int64_t (*bound_gains[2])(const Problem *, const Seeds *, int64_t start, int64_t stop);
+    int64_t (*find_gain[2])(const Problem *, const Seeds *, int64_t start, int64_t stop, int64_t candidate);
+    int64_t (*add_center[2])(const Problem *, const Seeds *, int64_t start, int64_t stop);
 };
 
 #endif

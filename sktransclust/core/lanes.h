@@ -84,11 +84,16 @@ template <typename T> struct Lanes : Rows<T> {
 #if VECTOR_BYTES
     // COUNT features, at most as many as 16 bytes hold, in squares of as many samples.
     template <int COUNT> void transpose(T *group, const T *const *places, int64_t f) const {
-        const int step = sizeof(Quarter) / sizeof(T);
+        if (this->in_place) return transpose<COUNT>(group, places, f, [](Quarter values) { return values; });
         const Quarter offset = read<COUNT>(shift + f);
+        transpose<COUNT>(group, places, f, [=](Quarter values) { return (values - offset) * scale; });
+    }
+
+    template <int COUNT, typename Map> void transpose(T *group, const T *const *places, int64_t f, Map local) const {
+        const int step = sizeof(Quarter) / sizeof(T);
         Quarter in[step], out[step];
         for (int64_t lane = 0; lane < GROUP; lane += step) {
-            for (int i = 0; i < step; i++) in[i] = (read<COUNT>(places[lane + i] + f) - offset) * scale;
+            for (int i = 0; i < step; i++) in[i] = local(read<COUNT>(places[lane + i] + f));
             turn(in, out);
             for (int i = 0; i < COUNT; i++) memcpy(group + (f + i) * GROUP + lane, &out[i], sizeof out[i]);
         }

@@ -91,8 +91,8 @@ class Crew(ctypes.Structure):
     _fields_ = [("chunk_rows", ctypes.c_int64), ("n_threads", ctypes.c_int64)]
 
 
-SPARSE_POINTS = 8  # as in kernel.h, as are the next ones
-SEEDING_BLOCK, SEEDING_LEAST_GROUP = 512, 4
+SPARSE_POINTS = 8  # as in kernel.h, as is the next one
+SEEDING_BLOCK = 512
 
 
 class Seeds(ctypes.Structure):
@@ -100,12 +100,20 @@ class Seeds(ctypes.Structure):
 
     _fields_ = [
         ("nearest", ctypes.c_void_p),
+        ("squares", ctypes.c_void_p),
         ("limits", ctypes.c_void_p),
         ("marks", ctypes.c_void_p),
         ("sums", ctypes.c_void_p),
+        ("weight_scale", ctypes.c_double),
+        ("n_closer", ctypes.c_void_p),
+        ("places", ctypes.c_void_p),
+        ("closer", ctypes.c_void_p),
+        ("pending", ctypes.c_int64),
         ("gains", ctypes.c_void_p),
-        ("n_candidates", ctypes.c_int64),
         ("candidates", ctypes.c_void_p),
+        ("n_candidates", ctypes.c_int64),
+        ("n_threads", ctypes.c_int64),
+        ("chunk_work", ctypes.c_int64),
     ]
 
 
@@ -114,8 +122,8 @@ def _functions(result: Any, *arguments: Any) -> Any:
     return ctypes.CFUNCTYPE(result, ctypes.POINTER(Problem), *arguments) * 2
 
 
-_SEEDS = ctypes.POINTER(Seeds)
 _RANGE = ctypes.c_int64, ctypes.c_int64
+_ON_BLOCKS = ctypes.POINTER(Seeds), *_RANGE
 
 
 class Kernels(ctypes.Structure):
@@ -147,19 +155,22 @@ class Kernels(ctypes.Structure):
         ("sparse_squares", _functions(None, *_RANGE, *[ctypes.c_void_p] * 3)),
         ("sparse_moments", _functions(ctypes.c_int64, *_RANGE, ctypes.c_void_p)),
         ("sparse_pairs", _functions(None, *_RANGE, *[ctypes.c_void_p] * 4)),
-        ("find_gains", _functions(ctypes.c_int64, _SEEDS, ctypes.c_int64, ctypes.c_int64)),
-        ("add_center", _functions(ctypes.c_int64, _SEEDS, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)),
-        ("draw", ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.POINTER(Problem), _SEEDS, ctypes.c_double)),
+        ("begin_seeding", _functions(ctypes.c_int64, *_ON_BLOCKS)),
+        ("bound_gains", _functions(ctypes.c_int64, *_ON_BLOCKS)),
+        ("find_gain", _functions(ctypes.c_int64, *_ON_BLOCKS, ctypes.c_int64)),
+        ("add_center", _functions(ctypes.c_int64, *_ON_BLOCKS)),
     ]
 
 
 @dataclass(frozen=True)
 class InstructionSet:
-    """What one instruction set can do; iterate.h and survey_all.h describe the functions for all samples."""
+    """What one instruction set can do; iterate.h, seed.h and survey_all.h describe what works on all."""
 
     kernels: Kernels
     begin_iteration: Callable[..., int]
     end_iteration: Callable[..., int]
+    begin_seeds: Callable[..., int]
+    extend_seeds: Callable[..., int]
     survey: Callable[..., int]
     moments: Callable[..., int]
 
@@ -177,18 +188,24 @@ def instruction_sets() -> dict[str, InstructionSet]:
     library.sktransclust_sizes(sizes)
     if list(sizes) != [ctypes.sizeof(structure) for structure in (Problem, State, Seeds, Kernels)]:
         raise ImportError(f"{found[0]} is of another version: install the package again.")
-    begin, end = library.sktransclust_begin_iteration, library.sktransclust_end_iteration
     pointer = ctypes.POINTER(Kernels)
-    begin.restype = end.restype = ctypes.c_int64
-    begin.argtypes = [pointer, ctypes.c_int, ctypes.POINTER(Problem), ctypes.POINTER(State)]
-    end.argtypes = [*begin.argtypes, ctypes.c_void_p, ctypes.c_int64]
-    survey, moments = library.sktransclust_survey, library.sktransclust_moments
-    survey.restype = moments.restype = ctypes.c_int64
-    survey.argtypes = moments.argtypes = [*begin.argtypes[:3], ctypes.POINTER(Crew), ctypes.c_void_p]
+    common = [pointer, ctypes.c_int, ctypes.POINTER(Problem)]
+    state, seeds, crew = ctypes.POINTER(State), ctypes.POINTER(Seeds), ctypes.POINTER(Crew)
+    signatures: dict[str, list[Any]] = {
+        "begin_iteration": [state],
+        "end_iteration": [state, ctypes.c_void_p, ctypes.c_int64],
+        "begin_seeds": [seeds],
+        "extend_seeds": [seeds, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p],
+        "survey": [crew, ctypes.c_void_p],
+        "moments": [crew, ctypes.c_void_p],
+    }
+    functions = {name: getattr(library, f"sktransclust_{name}") for name in signatures}
+    for name, function in functions.items():
+        function.argtypes, function.restype = [*common, *signatures[name]], ctypes.c_int64
     library.sktransclust_kernels.restype = pointer
     return {
         k.contents.name.decode(): InstructionSet(
-            k.contents, *(functools.partial(function, k) for function in (begin, end, survey, moments))
+            k.contents, **{name: functools.partial(function, k) for name, function in functions.items()}
         )
         for k in map(library.sktransclust_kernels, range(3))
         if k

@@ -19,11 +19,18 @@ template <typename T> struct Rows {
     const T *const values, *const shift;
     const T scale;
     const bool plain_rows;  // features side by side, and no scaling
+    const bool in_place;    // local coordinates are the values themselves, side by side
     double *point;          // (n_features,): a sample in the reference frame
 
     explicit Rows(const Problem &problem)
         : p(problem), values((const T *)p.values), shift((const T *)p.shift), scale((T)p.scale),
-          plain_rows(p.column_stride == 1 && p.scale == 1.0), point(nullptr) {}
+          plain_rows(p.column_stride == 1 && p.scale == 1.0), in_place(plain_rows && !shifts()), point(nullptr) {}
+
+    bool shifts() const {
+        for (int64_t f = 0; shift && f < p.n_features; f++)
+            if (shift[f] != 0) return true;
+        return false;
+    }
 
     // x - shift is exact wherever x lies in the range that the frame was made for; see frame.py.
     T local(int64_t row, int64_t feature) const {

@@ -1,4 +1,4 @@
-"""The passes of greedy k-means++ over the samples: draws, gains of candidates, moves to new centers."""
+"""Greedy k-means++ on the samples of a core, given the random numbers."""
 
 from __future__ import annotations
 
@@ -15,30 +15,24 @@ if TYPE_CHECKING:
 class Seeding(Protocol):
     """Centers, all of them samples, to which others are added one by one."""
 
-    def draw(self, shares: np.ndarray) -> np.ndarray:
-        """Draw samples with a probability proportional to weight times squared distance to the centers.
+    def extend(self, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Add centers, each of them the best of a few samples.
+
+        These are drawn with a probability proportional to weight times squared distance to the centers so
+        far. The best one is the first of those by which the sum of these becomes least.
 
         Parameters
         ----------
-        shares : ndarray of shape (m,)
+        shares : ndarray of shape (m, n_trials)
             Uniform numbers in [0, 1): how much of the sum over all samples lies before the one drawn.
 
         Returns
         -------
-        samples : ndarray of shape (m,), int64
+        centers : ndarray of shape (m,), int64
+            Which samples they are.
+        gains : ndarray of shape (m,)
+            By how much each has made the sum less.
         """
-
-    def gains(self, candidates: np.ndarray) -> np.ndarray:
-        """Return by how much the weighted squared distances would become less: shape (m,).
-
-        Parameters
-        ----------
-        candidates : ndarray of shape (m,), int64
-            Samples, each of which could be the next center.
-        """
-
-    def add(self, candidate: int) -> None:
-        """Make one of the last candidates a center, given its place among them."""
 
 
 class PlainSeeding:
@@ -60,21 +54,25 @@ class PlainSeeding:
         self._weights = np.ones(n_samples) if weights is None else weights
         self._nearest = np.full(n_samples, np.finfo(np.float64).max)  # squared distance to the centers so far
         self._found = self._closer(np.array([first]), np.zeros(n_samples))  # without a rival, no gain counts
-        self.add(0)
+        self._add(0)
 
-    def draw(self, shares: np.ndarray) -> np.ndarray:
-        """Draw samples; see `Seeding.draw`."""
+    def extend(self, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Add centers; see `Seeding.extend`."""
+        centers, gains = np.empty(len(shares), np.int64), np.empty(len(shares))
+        for i, row in enumerate(shares):
+            candidates = self._draw(row)
+            self._found = self._closer(candidates, self._weights)
+            best = int(np.argmax(self._found.gains))
+            centers[i], gains[i] = candidates[best], self._found.gains[best]
+            self._add(best)
+        return centers, gains
+
+    def _draw(self, shares: np.ndarray) -> np.ndarray:
         cumulated = np.cumsum(self._weights * self._nearest)
         # Rounding can carry a draw past the end.
         return np.minimum(np.searchsorted(cumulated, shares * cumulated[-1]), len(cumulated) - 1)
 
-    def gains(self, candidates: np.ndarray) -> np.ndarray:
-        """Return what candidates would gain; see `Seeding.gains`."""
-        self._found = self._closer(candidates, self._weights)
-        return self._found.gains
-
-    def add(self, candidate: int) -> None:
-        """Make one of the last candidates a center, given its place among them."""
+    def _add(self, candidate: int) -> None:
         self._nearest[self._found.rows[candidate]] = self._found.squared[candidate]
 
     def _closer(self, candidates: np.ndarray, weights: np.ndarray) -> Closer:
