@@ -267,6 +267,13 @@ def bisector_of(rng, dtype):
     return near.astype(dtype), np.array([[-1.0, 0.2, 0.1], [1.0, 0.2, 0.1], [9.0, 9.0, 9.0]])
 
 
+def crowd_of(rng, dtype):
+    """Many centers in a plane, few near any; many samples half way between two; some centers repeat."""
+    centers = np.concatenate([rng.integers(-12, 13, (60, 2)), 12 * rng.standard_normal((45, 2))])
+    X = np.concatenate([rng.integers(-25, 26, (6000, 2)) / 2.0, 12 * rng.standard_normal((4500, 2))])
+    return rng.permutation(X).astype(dtype), rng.permutation(centers)
+
+
 def label_all(core, monkeypatch):
     """Let a core compute every sample's scores in every iteration, whatever its bounds say."""
     kernels, kind = Kernels.from_buffer_copy(core._set.kernels), core._kind
@@ -274,7 +281,7 @@ def label_all(core, monkeypatch):
 
     def without_bounds(problem, *rest):
         copied = Problem.from_buffer_copy(problem.contents)
-        copied.bounded = 0
+        copied.bounded = copied.n_near = 0
         return assign(copied, *rest)
 
     kernels.assign[kind] = type(assign)(without_bounds)
@@ -284,23 +291,29 @@ def label_all(core, monkeypatch):
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("data", [lattice_of, groups_of, bisector_of])
+@pytest.mark.parametrize("data", [lattice_of, groups_of, bisector_of, crowd_of])
 @pytest.mark.parametrize("moves", ["means", "rounding", "jumps", "repeats"])
-def test_bounds_change_no_bit_of_any_iteration(instruction_set, data, moves, weighted, dtype, monkeypatch):
+def test_bounds_change_no_label_of_any_iteration_and_no_bit_of_sums_in_the_same_order(
+    instruction_set, data, moves, weighted, dtype, monkeypatch
+):
     rng = np.random.default_rng(0)
     X, centers = data(rng, dtype)
-    weights = rng.random(600) if weighted else None
+    weights = rng.random(len(X)) if weighted else None
     (_, bounded), (plain, free) = both(X, instruction_set, weights), both(X, instruction_set, weights)
     for core in (bounded, free, plain):
         core.moments()
     label_all(free, monkeypatch)
     centers = local(bounded, centers)
-    labels, other_labels = torch.full((2, 600), -1, dtype=torch.int32)
+    labels, other_labels = torch.full((2, len(X)), -1, dtype=torch.int32)
     for iteration in range(12):
         step, expected = bounded.iterate(centers, labels), free.iterate(centers, other_labels)
         np.testing.assert_array_equal(step.labels, expected.labels)
-        np.testing.assert_array_equal(step.means, expected.means)
-        np.testing.assert_array_equal(step.weights, expected.weights)
+        if data is crowd_of:  # samples of a label are taken together, so that sums are added in another order
+            np.testing.assert_allclose(step.means, expected.means, rtol=0, atol=1e-12 * np.abs(X).max())
+            np.testing.assert_allclose(step.weights, expected.weights, rtol=1e-12, atol=0)
+        else:
+            np.testing.assert_array_equal(step.means, expected.means)
+            np.testing.assert_array_equal(step.weights, expected.weights)
         assert step.n_changed == expected.n_changed
         added_anew = plain.iterate(centers, labels)
         np.testing.assert_array_equal(step.labels, added_anew.labels)
@@ -311,7 +324,7 @@ def test_bounds_change_no_bit_of_any_iteration(instruction_set, data, moves, wei
         if moves == "rounding":
             centers *= 1 + np.finfo(dtype).eps * rng.standard_normal(centers.shape)
         elif moves == "jumps":
-            centers[rng.integers(len(centers))] = X[rng.integers(600)]
+            centers[rng.integers(len(centers))] = X[rng.integers(len(X))]
         elif moves == "repeats" and iteration % 3 < 2:
             centers[-1] = centers[0] + iteration % 3
 
@@ -320,11 +333,12 @@ def test_bounds_change_no_bit_of_any_iteration(instruction_set, data, moves, wei
 @pytest.mark.parametrize("k", [2, 20, 100])
 @pytest.mark.parametrize("d", [1, 2, 3, 6, 17])
 def test_every_iteration_of_a_bounded_run_has_the_streamed_labels(instruction_set, d, k, dtype):
-    X = np.random.default_rng([d, k]).random((4000, d)).astype(dtype)
+    n = 10_000 if k == 100 else 4000  # enough for the centers near each one to be worth listing
+    X = np.random.default_rng([d, k]).random((n, d)).astype(dtype)
     plain, fast = both(X, instruction_set)
     fast.moments()
     centers = local(plain, X[:k])
-    before, labels = torch.full((2, 4000), -1, dtype=torch.int32)
+    before, labels = torch.full((2, n), -1, dtype=torch.int32)
     for _ in range(15):
         expected, step = plain.iterate(centers, before), fast.iterate(centers, labels)
         np.testing.assert_array_equal(step.labels, expected.labels)
@@ -375,11 +389,12 @@ def test_a_cluster_that_loses_all_samples_weighs_exactly_nothing(instruction_set
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_bits_do_not_depend_on_the_number_of_threads(dtype, monkeypatch):
+@pytest.mark.parametrize(("n", "d", "k"), [(5000, 7, 10), (12_000, 2, 100)])
+def test_bits_do_not_depend_on_the_number_of_threads(n, d, k, dtype, monkeypatch):
     monkeypatch.setattr(compiled, "_CHUNK_WORK", 1)
-    X = np.round(some(5000, 7, dtype), 1)  # some ties, decided by the plain rule
-    _, fast = both(X, weights=np.random.default_rng(0).random(5000))
-    centers = local(fast, X[:10])
+    X = np.round(some(n, d, dtype), 1)  # some ties, decided by the plain rule
+    _, fast = both(X, weights=np.random.default_rng(0).random(n))
+    centers = local(fast, X[:k])
     before = torch.get_num_threads()
     steps = []
     try:
@@ -387,7 +402,7 @@ def test_bits_do_not_depend_on_the_number_of_threads(dtype, monkeypatch):
             torch.set_num_threads(threads)
             fast._iterations = None
             fast.moments()
-            labels = torch.zeros(5000, dtype=torch.int32)
+            labels = torch.zeros(n, dtype=torch.int32)
             first = fast.iterate(centers, labels)
             steps.append(fast.iterate(first.means, first.labels))
     finally:

@@ -5,6 +5,7 @@
 
 #include "iterate.h"
 
+#include "neighbours.h"
 #include "parallel.h"
 
 #include <algorithm>
@@ -13,17 +14,10 @@
 
 namespace {
 
-const double ROUNDED_UP = 1 + 1e-9;  // of a distance between two centers
 const int64_t MOVERS_SHARE = 8;      // one center in so many is a mover, at most
 const double MUCH_FARTHER = 2;       // than all others, for movers to be worth a look of their own
 
 double above(double value) { return nextafter(value, INFINITY); }
-
-double distance(const double *a, const double *b, int64_t d) {
-    double squared = 0.0;
-    for (int64_t f = 0; f < d; f++) squared += (a[f] - b[f]) * (a[f] - b[f]);
-    return sqrt(squared) * ROUNDED_UP;
-}
 
 // The largest of some numbers, and the largest of the others.
 struct Largest {
@@ -49,7 +43,7 @@ void follow(Problem &p, State &state) {
     std::vector<double> moves(k);
     Largest all, rest;
     for (int64_t j = 0; j < k; j++) {
-        moves[j] = distance(p.centers + j * d, state.last + j * d, d);
+        moves[j] = sqrt(squared_distance(p.centers + j * d, state.last + j * d, d)) * ROUNDED_UP;
         all.see(moves[j], j);
     }
     const int64_t n_movers = p.n_panels / MOVERS_SHARE * p.panel_width;
@@ -59,7 +53,7 @@ void follow(Problem &p, State &state) {
         return moves[a] > moves[b] || (moves[a] == moves[b] && a < b);
     });
     for (int64_t i = n_movers; i < k; i++) rest.see(moves[by_move[i]], by_move[i]);
-    p.n_movers = all.second > MUCH_FARTHER * rest.first ? n_movers : 0;
+    p.n_movers = !p.n_near && all.second > MUCH_FARTHER * rest.first ? n_movers : 0;
     std::copy(by_move.begin(), by_move.begin() + n_movers, state.movers);
     for (int64_t j = 0; j < k; j++) {
         state.still[j] = above(state.others[j] + rest.without(j));
@@ -135,6 +129,8 @@ int64_t begin(const Kernels &kernels, int kind, Problem &p, State &state) {
     kernels.pack[kind](&p);
     p.bounded = state.valid && p.until;
     p.only_changes = p.bounded || (state.valid && p.offsets && p.lengths);
+    Neighbours neighbours;
+    neighbours.find(p);
     if (p.bounded) {
         follow(p, state);
     } else {

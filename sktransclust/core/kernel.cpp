@@ -13,6 +13,7 @@
 
 #include "bounds.h"
 #include "kernel.h"
+#include "pack.h"
 #include "seeding.h"
 #include "sparse.h"
 #include "survey.h"
@@ -25,6 +26,7 @@ namespace {
 
 const int64_t TILE_BYTES = 1 << 16;   // of transposed samples, which meet
 const int64_t BLOCK_BYTES = 1 << 17;  // of panels at a time: both stay in the second cache
+const int64_t FEW_FEATURES = 8;
 const int64_t MOST_GROUPS = 16;       // of one tile
 const int64_t PART_BYTES = 1 << 17;   // of samples that are labelled, then added up
 
@@ -43,7 +45,10 @@ template <typename T> struct Kernel : Bounds<T> {
 
     int64_t n_groups, n_part, n_keys;
     int64_t *pending;  // (n_part,): samples whose scores are needed
+    int64_t *sorted;   // (n_part,): `pending` by label
+    int64_t *starts;   // (n_clusters + 1,): of the samples of each label in it
     T *own;            // (n_part,): at least the distances of `pending` to their own centers
+    T *sorted_own;     // (n_part,): these by label
     int32_t *every;    // (n_keys,): the keys in their order
     T *tile;           // (n_groups, n_features, GROUP)
     T *best;           // (n_groups, GROUP), as are the next ones
@@ -52,6 +57,7 @@ template <typename T> struct Kernel : Bounds<T> {
     T *room;           // the gap above which two scores of a sample are in true order
     T *upper;          // as the next one, of the distances of a sample of the tile
     T *lower;
+    T *slack;          // how far the centers may move before the label is uncertain
     Index *index;
 
     explicit Kernel(const Problem &problem) : Bounds<T>(problem), n_keys(p.n_panels * p.panel_width) {
@@ -62,9 +68,9 @@ template <typename T> struct Kernel : Bounds<T> {
     }
 
     int64_t scratch_bytes() const {
-        const int64_t numbers = n_groups * GROUP * (p.n_features + 7) + n_part + 3 * p.n_clusters + 2;
+        const int64_t numbers = n_groups * GROUP * (p.n_features + 8) + 2 * n_part + 4 * p.n_clusters + 2;
         return numbers * (int64_t)sizeof(T) + n_keys * (int64_t)sizeof(int32_t) +
-               (p.n_features + n_part) * (int64_t)sizeof(double);
+               (p.n_features + 2 * n_part + p.n_clusters + 1) * (int64_t)sizeof(double);
     }
 
     void use_scratch(void *scratch) {
@@ -75,23 +81,28 @@ template <typename T> struct Kernel : Bounds<T> {
         room = length + n;
         upper = room + n;
         lower = upper + n;
-        index = (Index *)(lower + n);
-        tile = lower + 2 * n;
+        slack = lower + n;
+        index = (Index *)(slack + n);
+        tile = slack + 2 * n;
         point = (double *)(tile + n * p.n_features);
         pending = (int64_t *)(point + p.n_features);
-        own = (T *)(pending + n_part);
-        this->drift = own + n_part;
+        sorted = pending + n_part;
+        starts = sorted + n_part;
+        own = (T *)(starts + p.n_clusters + 1);
+        sorted_own = own + n_part;
+        this->drift = sorted_own + n_part;
         this->others = this->drift + p.n_clusters;
         this->still = this->others + p.n_clusters;
-        every = (int32_t *)(this->still + p.n_clusters);
+        this->around = this->still + p.n_clusters;
+        every = (int32_t *)(this->around + p.n_clusters);
         for (int64_t j = 0; j < n_keys; j++) every[j] = (int32_t)j;
     }
 
     // Lengths by a sum of squares in any order, like those of nearest.py: their relative error of at most
     // (n_features / 2 + 2) u changes the bound in the second order, for which its factor 2.1 leaves room.
     void find_lengths(int64_t group, const int64_t *rows, int64_t count) {
-        T *const found = length + group * GROUP;
-        if (p.lengths) {
+        T *const __restrict found = length + group * GROUP;
+        if (p.lengths && p.n_features > FEW_FEATURES) {  // of few, they are found sooner than read
             for (int64_t lane = 0; lane < GROUP; lane++)
                 found[lane] = lane < count ? ((const T *)p.lengths)[rows[lane]] : (T)0;
             return;
@@ -101,7 +112,7 @@ template <typename T> struct Kernel : Bounds<T> {
         for (int64_t f = 0; f < p.n_features; f++)
             for (int v = 0; v < VECTORS; v++) squares[v] += column[f * VECTORS + v] * column[f * VECTORS + v];
         memcpy(found, squares, sizeof squares);
-        for (int64_t lane = 0; lane < GROUP; lane++) found[lane] = (T)sqrt((double)found[lane]);
+        for (int64_t lane = 0; lane < GROUP; lane++) found[lane] = this->root(found[lane]);
     }
 
     // Let a group meet the keys of panels begin..end of a list. The first wins among equal scores, but such are
@@ -177,86 +188,58 @@ template <typename T> struct Kernel : Bounds<T> {
         }
     }
 
-    // Decide for a doubtful sample by direct differences in float64, which is what nearest.py does, if their
-    // rounding cannot matter: each squared distance D has an error of at most (n_features + 3) u64 D. Ties and
-    // near ties are left over, as is whatever could overflow or vanish.
-    bool settle(int64_t row, int64_t i) {
-        if (!(length[i] <= (T)p.longest)) return false;
-        find_point(row);
-        double least = INFINITY, next = INFINITY;
-        for (int64_t j = 0; j < p.n_clusters; j++) {
-            if (((const T *)p.key_norms)[j] == (T)INFINITY) continue;  // repeats an earlier one
-            const double squared = squared_distance(p.centers + j * p.n_features);
-            if (squared < least) {
-                next = least;
-                least = squared;
-                index[i] = (Index)j;
-            } else if (squared < next) {
-                next = squared;
-            }
-        }
-        const double error = 2.1 * (double)(p.n_features + 4) * 0x1p-53 * next;
-        if (next == INFINITY) return least < 1e300;
-        return next < 1e300 && ((next > 1e-280 && next - least > error) || is_exact(least + error));
-    }
-
-    // Whether the sample and the centers up to a squared distance lie on a lattice so coarse that their
-    // squared distances, and what is added up for them, are integers below 2^53 in its unit.
-    bool is_exact(double most) const {
-        if (!lies_on_lattice(point)) return false;
-        for (int64_t j = 0; j < p.n_clusters; j++) {
-            const double *const center = p.centers + j * p.n_features;
-            if (!(squared_distance(center) > most) && !lies_on_lattice(center)) return false;
-        }
-        return true;
-    }
-
-    bool lies_on_lattice(const double *place) const {
-        for (int64_t f = 0; f < p.n_features; f++) {
-            const double steps = place[f] / p.lattice;
-            if (!(steps <= p.largest_integer && -steps <= p.largest_integer)) return false;
-            if ((double)(int64_t)steps != steps) return false;
-        }
-        return true;
-    }
-
-    // At least, or at most, the distance that a score of the i-th sample of the tile means. Its square is the score
-    // plus r^2; the scores' errors are at most half the gap, and what is left of it and of `length_error` covers
-    // the roundings here.
-    T farthest(int64_t i, T score) const {
-        const T square = length[i] * length[i], most = score + square + (room[i] + (T)p.length_error * square);
-        return this->root(most > 0 ? most : 0) * (1 + 4 * UNIT);
-    }
-
-    T nearest(int64_t i, T score) const {
-        const T square = length[i] * length[i], least = score + square - (room[i] + (T)p.length_error * square);
-        const T distance = this->root(least > 0 ? least : 0) * (1 - 4 * UNIT);
-        return distance < Bounds<T>::MOST ? distance : Bounds<T>::MOST;
-    }
-
-    void find_bounds(int64_t count) {
+    // At least the distances that the best scores of a tile mean, and at most those of the second ones. A distance's
+    // square is the score plus r^2; the scores' errors are at most half the gap, and what is left of it and of
+    // `length_error` covers the roundings here. Without branches, so that compilers use registers.
+    void find_bounds(int64_t count) const {
+        const T error = (T)p.length_error;
+        const T *const __restrict r = length, *const __restrict gaps = room;
+        const T *const __restrict first = best, *const __restrict next = second;
+        T *const __restrict most = upper, *const __restrict least = lower;
         for (int64_t i = 0; i < count; i++) {
-            upper[i] = farthest(i, best[i]);
-            lower[i] = nearest(i, second[i]);
+            const T square = r[i] * r[i], doubt = gaps[i] + error * square;
+            const T farthest = first[i] + square + doubt, nearest = next[i] + square - doubt;
+            most[i] = this->root(farthest > 0 ? farthest : 0) * (1 + 4 * UNIT);
+            const T distance = this->root(nearest > 0 ? nearest : 0) * (1 - 4 * UNIT);
+            least[i] = distance < Bounds<T>::MOST ? distance : Bounds<T>::MOST;
         }
     }
 
     // Give the samples `rows` of the tile the labels that their scores tell, and append the doubtful ones to a
     // list; returns its new end.
     int64_t *label_tile(const int64_t *rows, int64_t count, int64_t *doubtful, int64_t *changed) {
+        if (p.until) keep_bounds(rows, count);
         for (int64_t i = 0; i < count; i++) {
-            const bool certain = second[i] - best[i] > room[i];
-            // Without a decision by scores, and where a center that repeats another has none, nothing is known.
-            if (p.until && certain && p.distinct)
-                this->set_bounds(rows[i], index[i], upper[i], lower[i]);
-            else if (p.until)
-                this->forget_bounds(rows[i]);
-            if (certain || settle(rows[i], i))
+            if (second[i] - best[i] > room[i] || settle_by_near(rows[i], i))
                 *changed += this->relabel(rows[i], (int32_t)index[i]);
             else
                 *doubtful++ = rows[i];
         }
         return doubtful;
+    }
+
+    bool settle_by_near(int64_t row, int64_t i) {
+        const int64_t n_panels = p.n_near ? this->panels_near(index[i], upper[i]) : -1;
+        if (n_panels < 0) return this->settle(row, length[i], every, p.n_clusters, index + i);
+        return this->settle(row, length[i], p.near + index[i] * p.n_near, n_panels * p.panel_width, index + i);
+    }
+
+    // Without a decision by scores, and where a center that repeats another has none, nothing is known.
+    void keep_bounds(const int64_t *rows, int64_t count) const {
+        const T *const __restrict gaps = room, *const __restrict first = best, *const __restrict next = second;
+        const T *const __restrict most = upper;
+        T *const __restrict least = lower, *const __restrict slacks = slack;
+        const T certain = this->sure, never = (T)-INFINITY;
+        const bool known = p.distinct;
+        for (int64_t i = 0; i < count; i++) {
+            const bool told = (next[i] - first[i] > gaps[i]) & known;
+            slacks[i] = told ? this->minus(least[i] * certain, most[i]) : never;
+            least[i] = told ? least[i] : never;
+        }
+        for (int64_t i = 0; i < count; i++) {
+            ((T *)p.until)[rows[i]] = this->plus(slack[i], this->drift[index[i]]);
+            ((T *)p.lower)[rows[i]] = this->plus(least[i], this->others[index[i]]);
+        }
     }
 
     // Label samples by the scores of all keys.
@@ -279,9 +262,13 @@ template <typename T> struct Kernel : Bounds<T> {
             load_tile(pending + begin, count);
             meet_all(count, p.movers, p.n_movers / p.panel_width);
             for (int64_t i = 0; i < count; i++) {
+                const bool is_own = index[i] == p.labels[pending[begin + i]] && best[i] < (T)INFINITY;
+                second[i] = is_own ? second[i] : best[i];
+            }
+            find_bounds(count);
+            for (int64_t i = 0; i < count; i++) {
                 const int64_t row = pending[begin + i], label = p.labels[row];
-                const T mine = own[begin + i];
-                const T mover = nearest(i, index[i] == label && best[i] < (T)INFINITY ? second[i] : best[i]);
+                const T mine = own[begin + i], mover = lower[i];
                 const T other = this->minus(((const T *)p.lower)[row], this->still[label]);
                 const T least = mover < other ? mover : other;
                 if (p.distinct && mine < least * this->sure)
@@ -291,6 +278,49 @@ template <typename T> struct Kernel : Bounds<T> {
             }
         }
         return n_left;
+    }
+
+    // Put the pending samples of each label side by side, and their distances `own` too.
+    void sort_by_label(int64_t n_pending) {
+        for (int64_t j = 0; j <= p.n_clusters; j++) starts[j] = 0;
+        for (int64_t i = 0; i < n_pending; i++) starts[p.labels[pending[i]] + 1]++;
+        for (int64_t j = 1; j < p.n_clusters; j++) starts[j] += starts[j - 1];
+        for (int64_t i = 0; i < n_pending; i++) {
+            const int64_t place = starts[p.labels[pending[i]]]++;
+            sorted[place] = pending[i];
+            sorted_own[place] = own[i];
+        }
+        int64_t *const list = pending;
+        pending = sorted;
+        sorted = list;
+        T *const distances = own;
+        own = sorted_own;
+        sorted_own = distances;
+    }
+
+    // Label samples, which lie side by side if they have the same label, by the scores of the keys near that one.
+    int64_t *label_by_near(int64_t n_pending, int64_t *doubtful, int64_t *changed) {
+        for (int64_t begin = 0, count; begin < n_pending; begin += count) {
+            const int64_t *const rows = pending + begin, label = p.labels[rows[0]];
+            const int64_t most = n_pending - begin < GROUP ? n_pending - begin : GROUP;
+            T farthest = own[begin];
+            for (count = 1; count < most && p.labels[rows[count]] == label; count++)
+                farthest = own[begin + count] > farthest ? own[begin + count] : farthest;
+            const int64_t n_panels = this->panels_near(label, farthest);
+            load_tile(rows, count);
+            if (n_panels < 0)
+                meet_all(count, every, p.n_panels);
+            else
+                meet_panels(0, p.near + label * p.n_near, 0, n_panels);
+            find_bounds(count);
+            const T unseen = n_panels < 0 ? Bounds<T>::MOST : this->gap_to(label, n_panels * p.panel_width);
+            for (int64_t i = 0; i < count; i++) {
+                const T away = this->minus(unseen, own[begin + i]);
+                lower[i] = away < lower[i] ? away : lower[i];
+            }
+            doubtful = label_tile(rows, count, doubtful, changed);
+        }
+        return doubtful;
     }
 
     int64_t assign(int64_t start, int64_t stop, int64_t *doubtful, int64_t *n_changed) {
@@ -303,88 +333,20 @@ template <typename T> struct Kernel : Bounds<T> {
                 n_pending = find_pending(first, last);
             else
                 for (int64_t i = 0; i < n_pending; i++) pending[i] = first + i;
-            end = label_by_all(pending, n_pending, end, n_changed);
+            end = p.bounded && p.n_near ? label_by_near(n_pending, end, n_changed)
+                                        : label_by_all(pending, n_pending, end, n_changed);
         }
         return end - doubtful;
     }
 
     int64_t find_pending(int64_t first, int64_t last) {
         const int64_t n_pending = this->screen(first, last, pending);
-        if (p.n_clusters * (p.n_features + 5) < Bounds<T>::MANY_SCORES) return n_pending;
+        if (!p.n_near && p.n_clusters * (p.n_features + 5) < Bounds<T>::MANY_SCORES) return n_pending;
         const int64_t n_left = this->tighten(pending, n_pending, own);
+        if (p.n_near) sort_by_label(n_left);
         return p.n_movers ? keep_from_movers(n_left) : n_left;
     }
 };
-
-// A score and what is added up for it are at most (r + R)^2, of which the longest sample's must not overflow. The
-// second order of rounding, of a sample's length also, is small only while n_terms times the unit roundoff is.
-template <typename T> void find_limits(Problem &p) {
-    const double unit = sizeof(T) == 4 ? 0x1p-24 : 0x1p-53, unit64 = 0x1p-53;
-    const double least = sizeof(T) == 4 ? 0x1p-126 : 0x1p-1022, most = sizeof(T) == 4 ? 0x1p64 : 0x1p512;
-    const double factor = 2.1 * (double)(p.n_terms + 4), both = p.reach * (unit + unit64);
-    p.bound[0] = factor * (both * p.reach + least);
-    p.bound[1] = factor * (2 * both + least);
-    p.bound[2] = factor * unit64;
-    p.longest = (double)p.n_terms * 2 * unit <= 0x1p-7 ? most / 4 - p.reach : -1.0;
-    p.certainty = factor * unit64 + 8 * unit;
-    p.length_error = factor * unit;
-    // Differences of such integers, squared and added up over the features, stay below 2^53.
-    p.largest_integer = floor(sqrt(0x1p51 / (double)p.n_features));
-    int larger, much;
-    frexp(p.reach, &larger);
-    frexp(p.largest_integer, &much);
-    // Squares of the lattice's unit must not vanish.
-    p.lattice = p.reach > 0x1p-400 && p.reach < 0x1p400 ? ldexp(1.0, larger + 2 - much) : 0.0;
-}
-
-// Write keys times -2 and their squared lengths, where `place(j, f)` says.
-template <typename T, typename Place> void write_keys(Problem &p, int64_t n_places, Place place) {
-    T *const panels = (T *)p.panels, *const norms = (T *)p.key_norms;
-    double largest = 0.0;
-    for (int64_t j = 0; j < n_places; j++) {
-        double norm = 0.0;
-        for (int64_t f = 0; f < p.n_features; f++) {
-            const double key = j < p.n_clusters ? p.keys[j * p.n_features + f] : 0.0;
-            norm += key * key;
-            panels[place(j, f)] = (T)key * -2;
-        }
-        norms[j] = j < p.n_clusters ? (T)norm : (T)INFINITY;
-        largest = norm > largest ? norm : largest;
-    }
-    p.reach = sqrt(largest);
-}
-
-// A center that repeats an earlier one cannot win.
-template <typename T> void find_repeats(Problem &p) {
-    T *const norms = (T *)p.key_norms;
-    const int64_t d = p.n_features;
-    for (int64_t j = p.n_clusters - 1; j > 0; j--)
-        for (int64_t i = 0; i < j; i++) {
-            if (norms[i] != norms[j]) continue;
-            int64_t f = 0;
-            while (f < d && p.centers[i * d + f] == p.centers[j * d + f]) f++;
-            if (f == d) norms[j] = (T)INFINITY;
-        }
-    p.distinct = 1;
-    for (int64_t j = 0; j < p.n_clusters; j++) p.distinct &= norms[j] < (T)INFINITY;
-}
-
-template <typename T> void pack(Problem *problem) {
-    Problem &p = *problem;
-    if (p.offsets) {
-        p.panel_width = Lanes<T>::LANES;
-        p.n_panels = (p.n_clusters + p.panel_width - 1) / p.panel_width;
-        const int64_t stride = p.n_panels * p.panel_width;
-        write_keys<T>(p, stride, [=](int64_t j, int64_t f) { return f * stride + j; });
-    } else {
-        p.n_panels = (p.n_clusters + 5) / 6;
-        p.panel_width = (p.n_clusters + p.n_panels - 1) / p.n_panels;
-        const int64_t d = p.n_features;
-        write_keys<T>(p, p.n_panels * p.panel_width, [=](int64_t j, int64_t f) { return j * d + f; });
-    }
-    find_repeats<T>(p);
-    find_limits<T>(p);
-}
 
 template <typename T>
 int64_t assign(const Problem *problem, int64_t start, int64_t stop, int64_t *doubtful, int64_t *n_changed) {

@@ -49,6 +49,10 @@ struct Problem {
     const int32_t *movers;    // (n_movers,): the centers that have moved farthest; a multiple of panel_width
     int64_t n_movers;
     const double *still;      // (n_clusters,): as `others`, but without the last moves of the movers
+    // Of each center; see neighbours.h.
+    const int32_t *near;      // (n_clusters, n_near): itself, then the nearest others in their order
+    int64_t n_near;           // a multiple of panel_width; 0 for none
+    const double *gaps;       // (n_clusters, n_near + 1): at most their distances, and that to any other
     int32_t *labels;          // (n_samples,): overwritten by new ones
     int64_t only_changes;     // add up what changes: samples of another label than before leave their old cluster
     double *sums;             // (n_clusters, n_features); null to assign alone

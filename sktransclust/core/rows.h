@@ -70,6 +70,53 @@ template <typename T> struct Rows {
         return (part[0] + part[1]) + (part[2] + part[3]);
     }
 
+    // Decide for a doubtful sample by direct differences in float64, which is what nearest.py does, if their
+    // rounding cannot matter: each squared distance D has an error of at most (n_features + 3) u64 D. Ties and
+    // near ties are left over, as is whatever could overflow or vanish.
+    // Only the keys `names` come into question.
+    template <typename Index>
+    bool settle(int64_t row, T length, const int32_t *names, int64_t n_names, Index *label) const {
+        if (!(length <= (T)p.longest)) return false;
+        find_point(row);
+        double least = INFINITY, next = INFINITY;
+        for (int64_t i = 0; i < n_names; i++) {
+            const int64_t j = names[i];
+            if (((const T *)p.key_norms)[j] == (T)INFINITY) continue;  // repeats an earlier one, or is none
+            const double squared = squared_distance(p.centers + j * p.n_features);
+            if (squared < least || (squared == least && j < *label)) {
+                next = least;
+                least = squared;
+                *label = (Index)j;
+            } else if (squared < next) {
+                next = squared;
+            }
+        }
+        const double error = 2.1 * (double)(p.n_features + 4) * 0x1p-53 * next;
+        if (next == INFINITY) return least < 1e300;
+        return next < 1e300 && ((next > 1e-280 && next - least > error) || is_exact(least + error, names, n_names));
+    }
+
+    // Whether the sample and the centers up to a squared distance lie on a lattice so coarse that their
+    // squared distances, and what is added up for them, are integers below 2^53 in its unit.
+    bool is_exact(double most, const int32_t *names, int64_t n_names) const {
+        if (!lies_on_lattice(point)) return false;
+        for (int64_t i = 0; i < n_names; i++) {
+            if (names[i] >= p.n_clusters) continue;
+            const double *const center = p.centers + names[i] * p.n_features;
+            if (!(squared_distance(center) > most) && !lies_on_lattice(center)) return false;
+        }
+        return true;
+    }
+
+    bool lies_on_lattice(const double *place) const {
+        for (int64_t f = 0; f < p.n_features; f++) {
+            const double steps = place[f] / p.lattice;
+            if (!(steps <= p.largest_integer && -steps <= p.largest_integer)) return false;
+            if ((double)(int64_t)steps != steps) return false;
+        }
+        return true;
+    }
+
     // Add the sample, times a factor, to a cluster; the order of additions to a sum is that of the rows.
     void add_row(int64_t row, int64_t cluster, double factor) const {
         const double weight = p.weights ? factor * p.weights[row] : factor;
