@@ -27,6 +27,7 @@ namespace {
 const int64_t TILE_BYTES = 1 << 16;   // of transposed samples, which meet
 const int64_t BLOCK_BYTES = 1 << 17;  // of panels at a time: both stay in the second cache
 const int64_t FEW_FEATURES = 8;
+const int64_t NEAR_BYTES = 1 << 13;   // of keys that stay in the first cache
 const int64_t MOST_GROUPS = 16;       // of one tile
 const int64_t PART_BYTES = 1 << 17;   // of samples that are labelled, then added up
 
@@ -169,11 +170,15 @@ template <typename T> struct Kernel : Bounds<T> {
             load_group(tile + offset * p.n_features, rows + offset, present);
             find_lengths(offset / GROUP, rows + offset, present);
         }
-        const int64_t n = (count + GROUP - 1) / GROUP * GROUP;
-        for (int64_t i = 0; i < n; i++) {
+        begin_tile((count + GROUP - 1) / GROUP);
+    }
+
+    void begin_tile(int64_t groups) {
+        const typename Rows<T>::Gap gap(p);
+        for (int64_t i = 0; i < groups * GROUP; i++) {
             best[i] = second[i] = (T)INFINITY;
             index[i] = 0;
-            room[i] = this->gap(length[i]);
+            room[i] = gap(length[i]);
         }
     }
 
@@ -254,6 +259,46 @@ template <typename T> struct Kernel : Bounds<T> {
         return doubtful;
     }
 
+    // Label a range of samples, and do no more.
+    int64_t label_range(int64_t start, int64_t stop, int64_t *doubtful) {
+        int64_t *end = doubtful;
+        // A group at a time where its features and all keys stay in the first cache.
+        const int64_t size = n_keys * p.n_features * (int64_t)sizeof(T) <= NEAR_BYTES ? GROUP : n_groups * GROUP;
+        for (int64_t first = start; first < stop; first += size) {
+            const int64_t count = stop - first < size ? stop - first : size;
+            const int64_t groups = (count + GROUP - 1) / GROUP;
+            for (int64_t group = 0, rest = count; group < groups; group++, rest -= GROUP) {
+                this->load_range(tile + group * p.n_features * GROUP, first + group * GROUP, rest < GROUP ? rest : GROUP);
+                find_lengths(group, nullptr, 0);
+            }
+            begin_tile(groups);
+            meet_all(count, every, p.n_panels);
+            for (int64_t offset = 0; offset < count; offset += GROUP)
+                end = label_group(first, offset, count - offset < GROUP ? count - offset : GROUP, end);
+        }
+        return end - doubtful;
+    }
+
+    int64_t *label_group(int64_t first, int64_t offset, int64_t count, int64_t *doubtful) {
+        int32_t *const labels = p.labels + first + offset;
+        int32_t any = 0;
+        const T *const least = best + offset, *const next = second + offset, *const needed = room + offset;
+        if (count == GROUP)
+            for (int64_t i = 0; i < GROUP; i++) labels[i] = (int32_t)index[offset + i];
+        else
+            for (int64_t i = 0; i < count; i++) labels[i] = (int32_t)index[offset + i];
+        for (int64_t i = 0; i < GROUP; i++) any |= !(next[i] - least[i] > needed[i]);
+        if (!any) return doubtful;
+        for (int64_t i = 0; i < count; i++) {
+            if (next[i] - least[i] > needed[i]) continue;
+            if (this->settle(first + offset + i, length[offset + i], every, p.n_clusters, index + offset + i))
+                labels[i] = (int32_t)index[offset + i];
+            else
+                *doubtful++ = first + offset + i;
+        }
+        return doubtful;
+    }
+
     // Drop from `pending` the samples that no mover can take from their centers, and no other key either.
     int64_t keep_from_movers(int64_t n_pending) {
         int64_t n_left = 0;
@@ -324,6 +369,7 @@ template <typename T> struct Kernel : Bounds<T> {
     }
 
     int64_t assign(int64_t start, int64_t stop, int64_t *doubtful, int64_t *n_changed) {
+        if (!p.sums && !p.until && !p.lengths) return label_range(start, stop, doubtful);
         int64_t *end = doubtful;
         if (p.until) this->round_drift();
         for (int64_t first = start; first < stop; first += n_part) {

@@ -91,7 +91,7 @@ struct Kernels {
     void (*pack[2])(Problem *);
     // Labels samples start..stop where that is beyond doubt and, unless assigning alone, adds those to their
     // clusters and the changes to `n_changed`. Writes the indices of the others to `doubtful`, of shape
-    // (stop - start,); they keep their labels. Returns how many these are, or -1 for lack of memory.
+    // (stop - start,); they keep their labels, or get any when assigning alone. Returns how many these are, or -1 for lack of memory.
     int64_t (*assign[2])(const Problem *, int64_t start, int64_t stop, int64_t *doubtful, int64_t *n_changed);
     // Does the same for the samples `rows`, given their new labels.
     void (*decide[2])(const Problem *, const int64_t *rows, const int32_t *labels, int64_t count,

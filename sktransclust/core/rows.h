@@ -46,9 +46,19 @@ template <typename T> struct Rows {
 
     // The gap above which two scores of a sample of length r are in true order. No score overflows for a sample
     // that is not too long; comparisons with a NaN or an infinite length are false.
-    T gap(T r) const {
-        return r <= (T)p.longest ? (r * (T)p.bound[2] + (T)p.bound[1]) * r + (T)p.bound[0] : (T)INFINITY;
-    }
+    struct Gap {
+        const T constant, linear, quadratic, longest;
+
+        explicit Gap(const Problem &p)
+            : constant((T)p.bound[0]), linear((T)p.bound[1]), quadratic((T)p.bound[2]), longest((T)p.longest) {}
+
+        T operator()(T r) const {
+            const T enough = (r * quadratic + linear) * r + constant;
+            return r <= longest ? enough : (T)INFINITY;
+        }
+    };
+
+    T gap(T r) const { return Gap(p)(r); }
 
     void find_point(int64_t row) const {
         const T *const value = values + row * p.row_stride;
