@@ -177,6 +177,14 @@ def test_few_distinct_samples_leave_no_mass_and_draw_the_first_one(begin):
     np.testing.assert_array_equal(gains[3:], 0.0)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_first_samples_that_are_unlike_the_others_mislead_nobody(begin, dtype):
+    X = some(5000, 3, dtype)
+    X = X[np.argsort(X[:, 0])]
+    assert_same_centers(begin, X, None, n_centers=12)
+    assert_same_centers(begin, X, np.linspace(0, 1, 5000), n_centers=12)
+
+
 def test_equal_candidates_leave_the_choice_to_the_first(begin):
     X = np.array([[0.0], [1.0], [-1.0], [1.0], [-1.0]], "f4")
     # Each of the last four samples has a quarter of the mass, and all gain 2.

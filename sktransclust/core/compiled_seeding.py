@@ -60,6 +60,7 @@ class CompiledSeeding:
             "n_closer": np.empty(self._n_blocks, np.int64),
             "places": np.empty(shape, np.uint16),
             "closer": np.empty(shape),
+            "found": np.empty(self._n_blocks),
         }
         self._memory["nearest"][n_samples:] = 0.0
         self._memory["limits"][n_samples:] = -np.inf

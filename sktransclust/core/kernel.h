@@ -76,8 +76,9 @@ struct Seeds {
     int64_t *n_closer;    // (n_blocks,)
     uint16_t *places;     // (n_blocks, SEEDING_BLOCK): first these samples, counted from the block's first
     double *closer;       // (n_blocks, SEEDING_BLOCK): and their squared distances
-    int64_t pending;      // whether that candidate is a center by now
-    double *gains;        // (n_blocks, n_candidates): by how much candidates make the sum less, or a bound on that
+    double *found;        // (n_blocks,): by how much that candidate makes the sum less
+    int64_t pending;      // whether it is a center by now
+    double *gains;        // (n_blocks, n_candidates): bounds on how much candidates make the sum less
     int64_t *candidates;  // (n_candidates,): samples; at most 16
     int64_t n_candidates;
     int64_t n_threads;
@@ -114,10 +115,11 @@ struct Kernels {
     void (*sparse_pairs[2])(const Problem *, int64_t start, int64_t stop, const double *beside,
                             const double *lengths, double *point, double *squared);
     // Greedy k-means++ on blocks start..stop; all return -1 for lack of memory, else 0. The first candidate becomes
-    // the first center; or marks and bounds on gains are found; or the gain of one of the same candidates, and the
-    // samples that are closer to it; or these get it as their center.
+    // the first center; or marks and bounds on gains are found, and what the next one finds unless `candidate` is
+    // negative; or the gain of one of the same candidates, and the samples that are closer to it; or these get it as
+    // their center.
     int64_t (*begin_seeding[2])(const Problem *, const Seeds *, int64_t start, int64_t stop);
-    int64_t (*bound_gains[2])(const Problem *, const Seeds *, int64_t start, int64_t stop);
+    int64_t (*bound_gains[2])(const Problem *, const Seeds *, int64_t start, int64_t stop, int64_t candidate);
     int64_t (*find_gain[2])(const Problem *, const Seeds *, int64_t start, int64_t stop, int64_t candidate);
     int64_t (*add_center[2])(const Problem *, const Seeds *, int64_t start, int64_t stop);
 };

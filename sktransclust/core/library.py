@@ -111,6 +111,7 @@ class Seeds(ctypes.Structure):
         ("n_closer", ctypes.c_void_p),
         ("places", ctypes.c_void_p),
         ("closer", ctypes.c_void_p),
+        ("found", ctypes.c_void_p),
         ("pending", ctypes.c_int64),
         ("gains", ctypes.c_void_p),
         ("candidates", ctypes.c_void_p),
@@ -159,7 +160,7 @@ class Kernels(ctypes.Structure):
         ("sparse_moments", _functions(ctypes.c_int64, *_RANGE, ctypes.c_void_p)),
         ("sparse_pairs", _functions(None, *_RANGE, *[ctypes.c_void_p] * 4)),
         ("begin_seeding", _functions(ctypes.c_int64, *_ON_BLOCKS)),
-        ("bound_gains", _functions(ctypes.c_int64, *_ON_BLOCKS)),
+        ("bound_gains", _functions(ctypes.c_int64, *_ON_BLOCKS, ctypes.c_int64)),
         ("find_gain", _functions(ctypes.c_int64, *_ON_BLOCKS, ctypes.c_int64)),
         ("add_center", _functions(ctypes.c_int64, *_ON_BLOCKS)),
     ]

@@ -11,6 +11,8 @@
 
 namespace {
 
+const int64_t FEW = 8;  // one block in so many tells which candidate is likely to gain most
+
 struct Chooser {
     const Kernels &kernels;
     const int kind;
@@ -23,19 +25,22 @@ struct Chooser {
         : kernels(kernels), kind(kind), p(problem), s(seeds),
           n_blocks((problem.n_samples + SEEDING_BLOCK - 1) / SEEDING_BLOCK), gain(seeds.n_candidates) {}
 
-    // Let kernel(start, stop) do all blocks, in chunks that are worth a thread; `n_points` tells how much it does.
-    template <typename Kernel> void on_blocks(int64_t n_points, Kernel kernel) const {
+    // Let kernel(start, stop) do blocks first..last, in chunks that are worth a thread; `n_points` tells how much it
+    // does.
+    template <typename Kernel> void on_blocks(int64_t first, int64_t last, int64_t n_points, Kernel kernel) const {
         const int64_t block_work = SEEDING_BLOCK * (p.n_features + 4) * n_points;
         const int64_t size = (s.chunk_work + block_work - 1) / block_work;
         std::atomic<bool> lacking(false);
-        for_chunks((n_blocks + size - 1) / size, s.n_threads, [&](int64_t chunk, int64_t) {
-            if (kernel(chunk * size, std::min((chunk + 1) * size, n_blocks)) < 0) lacking = true;
+        for_chunks((last - first + size - 1) / size, s.n_threads, [&](int64_t chunk, int64_t) {
+            const int64_t start = first + chunk * size;
+            if (kernel(start, std::min(start + size, last)) < 0) lacking = true;
         });
         if (lacking) throw std::bad_alloc();
     }
 
     void begin() const {
-        on_blocks(1, [&](int64_t start, int64_t stop) { return kernels.begin_seeding[kind](&p, &s, start, stop); });
+        on_blocks(0, n_blocks, 1,
+                  [&](int64_t start, int64_t stop) { return kernels.begin_seeding[kind](&p, &s, start, stop); });
     }
 
     // The first sample up to which the sum of weighted squared distances is not below a share of the whole sum.
@@ -61,52 +66,76 @@ struct Chooser {
         for (int64_t j = 0; j < s.n_candidates; j++) s.candidates[j] = draw(shares[j], total);
     }
 
-    double total_gain(int64_t candidate) const {
+    void bound_gains(int64_t first, int64_t last, int64_t candidate) const {
+        on_blocks(first, last, s.n_candidates, [&](int64_t start, int64_t stop) {
+            return kernels.bound_gains[kind](&p, &s, start, stop, candidate);
+        });
+    }
+
+    void find_gain(int64_t first, int64_t last, int64_t candidate) const {
+        on_blocks(first, last, 1, [&](int64_t start, int64_t stop) {
+            return kernels.find_gain[kind](&p, &s, start, stop, candidate);
+        });
+    }
+
+    double total_found() const {
         double total = 0.0;
-        for (int64_t block = 0; block < n_blocks; block++) total += s.gains[block * s.n_candidates + candidate];
+        for (int64_t block = 0; block < n_blocks; block++) total += s.found[block];
         return total;
     }
 
-    double find_gain(int64_t candidate) const {
-        on_blocks(1, [&](int64_t start, int64_t stop) {
-            return kernels.find_gain[kind](&p, &s, start, stop, candidate);
-        });
-        return total_gain(candidate);
-    }
-
-    void bound_gains() {
-        on_blocks(s.n_candidates,
-                  [&](int64_t start, int64_t stop) { return kernels.bound_gains[kind](&p, &s, start, stop); });
+    // Add up the bounds of the first blocks; returns the first candidate of the largest.
+    int64_t add_bounds(int64_t last) {
         for (int64_t j = 0; j < s.n_candidates; j++) {
-            gain[j] = total_gain(j) * (1 + 1e-9);  // room for the rounding of sums of float64
+            gain[j] = 0.0;
+            for (int64_t block = 0; block < last; block++) gain[j] += s.gains[block * s.n_candidates + j];
+            gain[j] *= 1 + 1e-9;  // room for the rounding of sums of float64
             // A sample that was drawn before is not to win twice.
             if (std::find(s.candidates, s.candidates + j, s.candidates[j]) != s.candidates + j) gain[j] = -1.0;
         }
+        return largest();
+    }
+
+    int64_t largest() const { return std::max_element(gain.begin(), gain.end()) - gain.begin(); }
+
+    // Bound all gains. A few blocks tell which candidate is likely to gain most: what it gains is found at the same
+    // time as the bounds of the others, while their samples are at hand.
+    int64_t bound_all() {
+        const int64_t few = (n_blocks + FEW - 1) / FEW;
+        bound_gains(0, few, -1);
+        const int64_t likely = add_bounds(few);
+        bound_gains(few, n_blocks, likely);
+        find_gain(0, few, likely);
+        add_bounds(n_blocks);
+        return likely;
     }
 
     // The first candidate that gains most. Only those are looked at whose bounds do not rule them out.
     int64_t find_best(double *best_gain) {
-        int64_t best = -1, last = -1;
+        int64_t best = bound_all(), last = best;
+        *best_gain = total_found();
+        gain[best] = -1.0;
         for (;;) {
-            const int64_t next = std::max_element(gain.begin(), gain.end()) - gain.begin();
-            if (best >= 0 && !(gain[next] >= *best_gain)) break;
-            const double found = find_gain(last = next);
-            if (best < 0 || found > *best_gain || (found == *best_gain && next < best)) {
+            const int64_t next = largest();
+            if (!(gain[next] >= *best_gain)) break;
+            find_gain(0, n_blocks, last = next);
+            gain[next] = -1.0;
+            const double found = total_found();
+            if (found > *best_gain || (found == *best_gain && next < best)) {
                 best = next;
                 *best_gain = found;
             }
-            gain[next] = -1.0;
         }
-        if (last != best) find_gain(best);
+        if (last != best) find_gain(0, n_blocks, best);
         return best;
     }
 
     int64_t choose(const double *shares, double *best_gain) {
         if (s.pending)
-            on_blocks(1, [&](int64_t start, int64_t stop) { return kernels.add_center[kind](&p, &s, start, stop); });
+            on_blocks(0, n_blocks, 1,
+                      [&](int64_t start, int64_t stop) { return kernels.add_center[kind](&p, &s, start, stop); });
         s.pending = 0;
         draw_candidates(shares);
-        bound_gains();
         const int64_t best = find_best(best_gain);
         s.pending = 1;
         return s.candidates[best];

@@ -236,7 +236,7 @@ template <typename T> struct Seeding : Lanes<T> {
             gain += less > 0 ? (p.weights ? less * p.weights[row] : less) : 0.0;
         }
         s.n_closer[block] = n_closer;
-        s.gains[block * s.n_candidates + candidate] = gain;
+        s.found[block] = gain;
     }
 
     static const int64_t AHEAD = 8;
@@ -284,10 +284,16 @@ template <typename T> int64_t begin_seeding(const Problem *p, const Seeds *s, in
         [](Seeding<T> &seeding, int64_t block) { seeding.begin(block); });
 }
 
-template <typename T> int64_t bound_gains(const Problem *p, const Seeds *s, int64_t start, int64_t stop) {
-    return on_blocks<T>(
-        p, s, start, stop, [](Seeding<T> &seeding) { seeding.take_candidates(); },
-        [](Seeding<T> &seeding, int64_t block) { seeding.bound_gains(block); });
+template <typename T>
+int64_t bound_gains(const Problem *p, const Seeds *s, int64_t start, int64_t stop, int64_t candidate) {
+    const auto prepare = [=](Seeding<T> &seeding) {
+        seeding.take_candidates();
+        if (candidate >= 0) seeding.take_center(s->candidates[candidate]);
+    };
+    return on_blocks<T>(p, s, start, stop, prepare, [=](Seeding<T> &seeding, int64_t block) {
+        seeding.bound_gains(block);
+        if (candidate >= 0) seeding.find_gain(block, candidate);
+    });
 }
 
 template <typename T>
