@@ -181,3 +181,14 @@ def test_auto_chooses_the_kernels_and_ends_where_the_streamed_run_does(init):
     np.testing.assert_allclose(auto.inertia_, plain.inertia_, rtol=1e-12)
     np.testing.assert_array_equal(auto.predict(X), plain.predict(X))
     assert auto.n_iter_ == plain.n_iter_
+
+
+def test_copies_of_a_row_beside_a_mean_off_by_rounding_are_settled_by_the_kernel(
+    instruction_set, monkeypatch
+):
+    monkeypatch.setattr(CompiledCSRCore, "_decide", None)  # no sample is left to the plain rule
+    row = some(1, 500, seed=5).toarray()
+    X = sp.csr_array(np.tile(row, (300, 1)))
+    _, fast = both(X, instruction_set)
+    centers = np.concatenate([row * (1 + 2.0**-50), row, row + 1.0])
+    np.testing.assert_array_equal(fast.assign(local(fast, centers)), [1] * 300)

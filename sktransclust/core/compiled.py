@@ -115,7 +115,7 @@ class _Iterations(PackedKeys):
 
 
 class CompiledCore(StreamedCore):
-    """Hard attention of dense samples on a CPU, by compiled kernels.
+    """Hard attention of samples on a CPU, by compiled kernels; as it stands, of dense ones.
 
     Parameters
     ----------

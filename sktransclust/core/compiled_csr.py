@@ -33,18 +33,18 @@ class CompiledCSRCore(CompiledCore):
         """Write the squared distances of a chunk of tiles to ``centers[labels]``."""
         problem, centers = self._problem(), np.ascontiguousarray(centers)
         problem.centers, problem.labels = centers.ctypes.data, labels.data_ptr()
-        lengths, point = _squared_lengths(centers), np.empty(self.samples.n_features)
+        squares, point = _squared_lengths(centers), np.empty(self.samples.n_features)
         self._kernel("sparse_squares")(
-            problem, tiles[0][0], tiles[-1][1], lengths.ctypes.data, point.ctypes.data, squared.data_ptr()
+            problem, tiles[0][0], tiles[-1][1], squares.ctypes.data, point.ctypes.data, squared.data_ptr()
         )
 
     def pairs(self, start: int, stop: int, points: np.ndarray) -> np.ndarray:
         """Return squared distances of samples start..stop to points; see `StreamedCore.pairs`."""
         problem, points = self._problem(), np.ascontiguousarray(points)
         problem.centers, problem.n_clusters = points.ctypes.data, len(points)
-        lengths, beside, point = _squared_lengths(points), _beside(points), np.empty(self.samples.n_features)
+        squares, beside, point = _squared_lengths(points), _beside(points), np.empty(self.samples.n_features)
         squared = np.empty((stop - start, len(points)))
-        pointers = (array.ctypes.data for array in (beside, lengths, point, squared))
+        pointers = (array.ctypes.data for array in (beside, squares, point, squared))
         self._kernel("sparse_pairs")(problem, start, stop, *pointers)
         return squared
 
@@ -60,6 +60,7 @@ def _squared_lengths(points: np.ndarray) -> np.ndarray:
 def _beside(points: np.ndarray) -> np.ndarray:
     """Return points (m, n_features) as groups with a feature's values side by side, and zeros at the end."""
     n_points, n_features = points.shape
-    padded = np.zeros((-(-n_points // SPARSE_POINTS) * SPARSE_POINTS, n_features))
-    padded[:n_points] = points
-    return np.ascontiguousarray(padded.reshape(-1, SPARSE_POINTS, n_features).transpose(0, 2, 1))
+    beside = np.zeros((-(-n_points // SPARSE_POINTS), n_features, SPARSE_POINTS))
+    for i, point in enumerate(points):
+        beside[i // SPARSE_POINTS, :, i % SPARSE_POINTS] = point
+    return beside

@@ -109,11 +109,11 @@ struct Kernels {
     // score frame has to be the reference frame. Returns -1 for lack of memory, else 0.
     int64_t (*moments[2])(const Problem *, int64_t start, int64_t stop, double *squares);
     // Of sparse samples; see sparse.h.
-    void (*sparse_squares[2])(const Problem *, int64_t start, int64_t stop, const double *lengths, double *point,
+    void (*sparse_squares[2])(const Problem *, int64_t start, int64_t stop, const double *squares, double *point,
                               double *squared);
     int64_t (*sparse_moments[2])(const Problem *, int64_t start, int64_t stop, double *squares);
     void (*sparse_pairs[2])(const Problem *, int64_t start, int64_t stop, const double *beside,
-                            const double *lengths, double *point, double *squared);
+                            const double *squares, double *point, double *squared);
     // Greedy k-means++ on blocks start..stop; all return -1 for lack of memory, else 0. The first candidate becomes
     // the first center; or marks and bounds on gains are found, and what the next one finds unless `candidate` is
     // negative; or the gain of one of the same candidates, and the samples that are closer to it; or these get it as

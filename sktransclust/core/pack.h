@@ -32,21 +32,25 @@ template <typename T> void find_limits(Problem &p) {
     p.lattice = p.reach > 0x1p-400 && p.reach < 0x1p400 ? ldexp(1.0, larger + 2 - much) : 0.0;
 }
 
-// Write keys times -2 and their squared lengths, where `place(j, f)` says.
+const int64_t PACKED_AT_ONCE = 64;  // features, so that what is written to lies close together in either layout
+
+// Write keys times -2, where `place(j, f)` says, and their squared lengths.
 template <typename T, typename Place> void write_keys(Problem &p, int64_t n_places, Place place) {
     T *const panels = (T *)p.panels, *const norms = (T *)p.key_norms;
+    const int64_t k = p.n_clusters, d = p.n_features;
     double largest = 0.0;
     for (int64_t j = 0; j < n_places; j++) {
         double norm = 0.0;
-        for (int64_t f = 0; f < p.n_features; f++) {
-            const double key = j < p.n_clusters ? p.keys[j * p.n_features + f] : 0.0;
-            norm += key * key;
-            panels[place(j, f)] = (T)key * -2;
-        }
-        norms[j] = j < p.n_clusters ? (T)norm : (T)INFINITY;
+        for (int64_t f = 0; j < k && f < d; f++) norm += p.keys[j * d + f] * p.keys[j * d + f];
+        norms[j] = j < k ? (T)norm : (T)INFINITY;
         largest = norm > largest ? norm : largest;
     }
     p.reach = sqrt(largest);
+    for (int64_t begin = 0; begin < d; begin += PACKED_AT_ONCE) {
+        const int64_t end = begin + PACKED_AT_ONCE < d ? begin + PACKED_AT_ONCE : d;
+        for (int64_t j = 0; j < n_places; j++)
+            for (int64_t f = begin; f < end; f++) panels[place(j, f)] = j < k ? (T)p.keys[j * d + f] * -2 : (T)0;
+    }
 }
 
 // A center that repeats an earlier one cannot win.

@@ -40,6 +40,10 @@ template <typename T> struct Rows {
     // Of sparse samples, whose frames have no shift.
     T entry(int64_t e) const { return values[e] * scale; }
 
+    double reference_entry(int64_t e) const {
+        return p.reference_scale != 0.0 ? (double)values[e] * p.reference_scale : (double)entry(e);
+    }
+
     int64_t column(int64_t e) const {
         return p.wide_columns ? ((const int64_t *)p.columns)[e] : ((const int32_t *)p.columns)[e];
     }
@@ -61,6 +65,7 @@ template <typename T> struct Rows {
     T gap(T r) const { return Gap(p)(r); }
 
     void find_point(int64_t row) const {
+        if (p.offsets) return fill_point(row);
         const T *const value = values + row * p.row_stride;
         if (p.reference_scale != 0.0)
             for (int64_t f = 0; f < p.n_features; f++)
@@ -69,6 +74,11 @@ template <typename T> struct Rows {
             for (int64_t f = 0; f < p.n_features; f++) point[f] = (double)(value[f] - shift[f]);
         else
             for (int64_t f = 0; f < p.n_features; f++) point[f] = (double)local(row, f);
+    }
+
+    void fill_point(int64_t row) const {
+        for (int64_t f = 0; f < p.n_features; f++) point[f] = 0.0;
+        for (int64_t e = p.offsets[row]; e < p.offsets[row + 1]; e++) point[column(e)] = reference_entry(e);
     }
 
     double squared_distance(const double *center) const {

@@ -17,31 +17,27 @@ namespace {
 template <typename T> struct SparseRows : Rows<T> {
     using Rows<T>::p;
     using Rows<T>::column;
+    using Rows<T>::reference_entry;
 
     static const int64_t BESIDE = SPARSE_POINTS;
     static constexpr double CANCELLED = 0x1p-16;
 
     explicit SparseRows(const Problem &problem, double *scratch = nullptr) : Rows<T>(problem) { this->point = scratch; }
 
-    double value(int64_t e) const {
-        return p.reference_scale != 0.0 ? (double)this->values[e] * p.reference_scale : (double)this->entry(e);
-    }
-
     double square(int64_t row) const {
         double sum = 0.0;
-        for (int64_t e = p.offsets[row]; e < p.offsets[row + 1]; e++) sum += value(e) * value(e);
+        for (int64_t e = p.offsets[row]; e < p.offsets[row + 1]; e++) sum += reference_entry(e) * reference_entry(e);
         return sum;
     }
 
-    double squared_distance_to(int64_t row, const double *other, double length) {
+    double squared_distance_to(int64_t row, const double *other, double square_of_other) {
         double change = 0.0;
         for (int64_t e = p.offsets[row]; e < p.offsets[row + 1]; e++) {
-            const double there = other[column(e)], difference = value(e) - there;
+            const double there = other[column(e)], difference = reference_entry(e) - there;
             change += difference * difference - there * there;
         }
-        if (length + change >= length * CANCELLED) return length + change;
-        for (int64_t f = 0; f < p.n_features; f++) this->point[f] = 0.0;
-        for (int64_t e = p.offsets[row]; e < p.offsets[row + 1]; e++) this->point[column(e)] = value(e);
+        if (square_of_other + change >= square_of_other * CANCELLED) return square_of_other + change;
+        this->find_point(row);
         return this->squared_distance(other);
     }
 
@@ -49,20 +45,20 @@ template <typename T> struct SparseRows : Rows<T> {
     void products(int64_t row, const double *beside, double *found) const {
         double sums[BESIDE] = {};
         for (int64_t e = p.offsets[row]; e < p.offsets[row + 1]; e++) {
-            const double *const there = beside + column(e) * BESIDE, here = value(e);
+            const double *const there = beside + column(e) * BESIDE, here = reference_entry(e);
             for (int64_t i = 0; i < BESIDE; i++) sums[i] += here * there[i];
         }
         for (int64_t i = 0; i < BESIDE; i++) found[i] = sums[i];
     }
 
-    void pairs(int64_t row, const double *beside, const double *lengths, double *squared) {
-        const double length = square(row);
+    void pairs(int64_t row, const double *beside, const double *squares, double *squared) {
+        const double here = square(row);
         double found[BESIDE];
         for (int64_t j = 0; j < p.n_clusters; j++) {
             if (j % BESIDE == 0) products(row, beside + j * p.n_features, found);
-            const double sum = length + lengths[j], left = sum - 2 * found[j % BESIDE];
+            const double sum = here + squares[j], left = sum - 2 * found[j % BESIDE];
             const double *const other = p.centers + j * p.n_features;
-            squared[j] = left >= sum * CANCELLED ? left : squared_distance_to(row, other, lengths[j]);
+            squared[j] = left >= sum * CANCELLED ? left : squared_distance_to(row, other, squares[j]);
         }
     }
 };
@@ -85,16 +81,20 @@ template <typename T> struct SparseKernel : Lanes<T> {
     Vector best, second;  // of each lane
     Indices index;
     SparseRows<T> exact;
-    double *lengths;      // (n_clusters,): squared ones of the centers, once they are needed
-    bool has_lengths;
+    double *squares;      // (n_clusters,): of the centers' lengths, once they are needed
+    double *squared;      // (n_clusters,): distances of a doubtful sample
+    int32_t *near;        // (n_clusters + 1,): the centers that come into question for it
+    bool has_squares;
 
-    explicit SparseKernel(const Problem &problem) : Lanes<T>(problem), exact(problem), has_lengths(false) {}
+    explicit SparseKernel(const Problem &problem) : Lanes<T>(problem), exact(problem), has_squares(false) {}
 
-    int64_t scratch_bytes() const { return (p.n_clusters + p.n_features) * (int64_t)sizeof(double); }
+    int64_t scratch_bytes() const { return (3 * p.n_clusters + p.n_features + 1) * (int64_t)sizeof(double); }
 
     void use_scratch(void *scratch) {
-        lengths = (double *)scratch;
-        exact.point = lengths + p.n_clusters;
+        squares = (double *)scratch;
+        squared = squares + p.n_clusters;
+        exact.point = squared + p.n_clusters;
+        near = (int32_t *)(exact.point + p.n_features);
     }
 
     // Let a sample meet the keys of some registers.
@@ -162,34 +162,37 @@ template <typename T> struct SparseKernel : Lanes<T> {
     }
 
     // Decide for a doubtful sample in float64, if rounding cannot matter: with r and R the lengths of the sample and
-    // of the longest center, no squared distance is wrong by more than 3 (n_features + 8) u64 (r + R)^2. Near ties
-    // are left over, as is whatever could overflow or vanish.
-    bool settle(int64_t row, int32_t *label) {
+    // of the longest center, no squared distance is wrong by more than 3 (n_features + 8) u64 (r + R)^2. What that
+    // does not tell apart is settled by all differences.
+    bool settle_sparse(int64_t row, int32_t *label) {
         if (!(p.reach < MOST_REACH)) return false;  // an infinite norm need not mean a repeated center
-        if (!has_lengths) find_lengths();
-        double least = INFINITY, next = INFINITY, longest = 0.0;
+        if (!has_squares) find_squares();
+        double least = INFINITY, longest = 0.0;
         for (int64_t j = 0; j < p.n_clusters; j++) {
+            squared[j] = INFINITY;
             if (((const T *)p.key_norms)[j] == (T)INFINITY) continue;  // repeats an earlier one
-            const double squared = exact.squared_distance_to(row, p.centers + j * p.n_features, lengths[j]);
-            longest = lengths[j] > longest ? lengths[j] : longest;
-            if (squared < least) {
-                next = least;
-                least = squared;
-                *label = (int32_t)j;
-            } else if (squared < next) {
-                next = squared;
-            }
+            squared[j] = exact.squared_distance_to(row, p.centers + j * p.n_features, squares[j]);
+            longest = squares[j] > longest ? squares[j] : longest;
+            least = squared[j] < least ? squared[j] : least;
         }
         const double most = 2 * (exact.square(row) + longest);  // at least (r + R)^2
-        return most > 1e-280 && most < 1e300 && next - least > 0x1p-50 * (double)(p.n_features + 8) * most;
+        if (!(most > 1e-280 && most < 1e300)) return false;
+        const double limit = least + 0x1p-50 * (double)(p.n_features + 8) * most;
+        int64_t n_near = 0;
+        for (int64_t j = 0; j < p.n_clusters; j++) {
+            near[n_near] = (int32_t)j;
+            n_near += squared[j] <= limit;
+        }
+        *label = near[0];
+        return n_near == 1 || exact.settle(row, length(row), near, n_near, label);
     }
 
-    void find_lengths() {
+    void find_squares() {
         for (int64_t j = 0; j < p.n_clusters; j++) {
-            lengths[j] = 0.0;
-            for (int64_t i = j * p.n_features; i < (j + 1) * p.n_features; i++) lengths[j] += p.centers[i] * p.centers[i];
+            squares[j] = 0.0;
+            for (int64_t i = j * p.n_features; i < (j + 1) * p.n_features; i++) squares[j] += p.centers[i] * p.centers[i];
         }
-        has_lengths = true;
+        has_squares = true;
     }
 
     int64_t assign(int64_t start, int64_t stop, int64_t *doubtful, int64_t *n_changed) {
@@ -199,7 +202,7 @@ template <typename T> struct SparseKernel : Lanes<T> {
             T difference;
             int32_t label = decide(&difference);
             // What is not a number is in no order.
-            if (difference > this->gap(length(row)) || settle(row, &label))
+            if (difference > this->gap(length(row)) || settle_sparse(row, &label))
                 *n_changed += this->relabel(row, label);
             else
                 *end++ = row;
@@ -208,15 +211,15 @@ template <typename T> struct SparseKernel : Lanes<T> {
     }
 };
 
-// As `squares` of dense samples; `lengths` are the squared ones of the centers.
+// As `squares` of dense samples; `squares` are those of the centers' lengths.
 template <typename T>
-void sparse_squares(const Problem *problem, int64_t start, int64_t stop, const double *lengths, double *point,
+void sparse_squares(const Problem *problem, int64_t start, int64_t stop, const double *squares, double *point,
                     double *squared) {
     SparseRows<T> rows(*problem, point);
     const int64_t d = problem->n_features;
     for (int64_t row = start; row < stop; row++) {
         const int32_t label = problem->labels[row];
-        squared[row] = rows.squared_distance_to(row, problem->centers + label * d, lengths[label]);
+        squared[row] = rows.squared_distance_to(row, problem->centers + label * d, squares[label]);
     }
 }
 
@@ -229,7 +232,7 @@ int64_t sparse_moments(const Problem *problem, int64_t start, int64_t stop, doub
         const double square = rows.square(row);
         lengths[row] = (T)sqrt(square);
         for (int64_t e = problem->offsets[row]; e < problem->offsets[row + 1]; e++)
-            problem->sums[rows.column(e)] += rows.value(e);
+            problem->sums[rows.column(e)] += rows.reference_entry(e);
         squares[0] += square;
         squares[1] += problem->weights ? problem->weights[row] * square : square;
     }
@@ -237,13 +240,13 @@ int64_t sparse_moments(const Problem *problem, int64_t start, int64_t stop, doub
 }
 
 // The squared distances of samples start..stop to all centers, (stop - start, n_clusters). `beside` has the centers
-// once more, (n_groups, n_features, SPARSE_POINTS) with zeros at the end, and `lengths` their squared lengths.
+// once more, (n_groups, n_features, SPARSE_POINTS) with zeros at the end, and `squares` those of their lengths.
 template <typename T>
-void sparse_pairs(const Problem *problem, int64_t start, int64_t stop, const double *beside, const double *lengths,
+void sparse_pairs(const Problem *problem, int64_t start, int64_t stop, const double *beside, const double *squares,
                   double *point, double *squared) {
     SparseRows<T> rows(*problem, point);
     for (int64_t row = start; row < stop; row++)
-        rows.pairs(row, beside, lengths, squared + (row - start) * problem->n_clusters);
+        rows.pairs(row, beside, squares, squared + (row - start) * problem->n_clusters);
 }
 
 }  // namespace
