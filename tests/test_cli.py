@@ -135,7 +135,8 @@ def test_info_of_a_file_holds_the_recipe_that_made_it(recipe_file, tmp_path, cap
 
 def test_info_alone_lists_the_backends_and_the_bundled_checkpoints(capsys, monkeypatch):
     assert main(["info"]) == 0
-    backends, checkpoints = capsys.readouterr().out.split("\n\n")
+    backends, checkpoints, what_they_say = capsys.readouterr().out.split("\n\n")
+    assert "as many Lloyd iterations" in what_they_say
     assert [line.split()[1] for line in backends.splitlines()] == ["compiled", "streamed", "dense"]
     assert all(name in backends for name in instruction_sets())
     names = [line.split()[0] for line in checkpoints.splitlines()[1:]]

@@ -7,6 +7,11 @@ if TYPE_CHECKING:  # imported where used, so that --help is fast
     from ..checkpoint import CheckpointInfo
 
 
+_RATIO = """
+The ratio is what the network's steps leave of the inertia, divided by what as many Lloyd iterations leave, on problems
+like those of its training: after one step (Eq. 20), or after several ("universal")."""
+
+
 def add_info(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the parser."""
     info = commands.add_parser("info", help="list backends and checkpoints, or describe a checkpoint")
@@ -23,11 +28,12 @@ def _info(options: argparse.Namespace) -> int:
         print(*_backends(), "", sep="\n")
         infos = list_checkpoints()
         width = max([len(info.name) for info in infos], default=0)
-        print(f"{'name':{width}}   d   k   Eq. 20   steps")
+        print(f"{'name':{width}}   d   k   ratio    steps")
         for info in infos:
             d, k = info.model.n_features or "any", info.model.n_clusters or "any"
             shape = f"{d:>3} {k:>3}"
             print(f"{info.name:{width}} {shape}   {info.validation:6.4f}  {info.step:6}")
+        print(_RATIO)
     else:
         print(_description(checkpoint_info(options.checkpoint)), end="")
     return 0
