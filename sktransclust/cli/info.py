@@ -8,8 +8,8 @@ if TYPE_CHECKING:  # imported where used, so that --help is fast
 
 
 _RATIO = """
-The ratio is what the network's steps leave of the inertia, divided by what as many Lloyd iterations leave, on problems
-like those of its training: after one step (Eq. 20), or after several ("universal")."""
+The ratio is what the network's steps leave of the inertia, divided by what as many Lloyd iterations leave,
+on problems like those of its training: after one step (Eq. 20), or after several ("universal")."""
 
 
 def add_info(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
