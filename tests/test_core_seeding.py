@@ -23,12 +23,12 @@ LAYOUTS = {
 def begin(request):
     """A function that begins a seeding of samples, with a plain core or one of each instruction set."""
 
-    def seeding(X, weights, first):
+    def seeding(X, weights, first, n_trials=1):
         frame = data_frame(X)
         samples = DenseSamples(X, frame, frame, CPU)
         plain = request.param == "plain"
         core = StreamedCore(samples) if plain else CompiledCore(samples, None, request.param)
-        return core.seeding(weights, first)
+        return core.seeding(weights, first, n_trials)
 
     return seeding
 
@@ -233,3 +233,10 @@ def test_bits_do_not_depend_on_the_number_of_threads(begin, dtype, monkeypatch):
         torch.set_num_threads(before)
     for one, three in zip(*found, strict=True):
         np.testing.assert_array_equal(one, three)
+
+
+def test_more_candidates_than_a_mark_has_bits_choose_as_well(begin):
+    X = np.random.default_rng(3).standard_normal((300, 2))
+    shares = np.random.default_rng(4).random((5, 17))
+    chosen = begin(X, None, 7, n_trials=17).extend(shares)[0]
+    np.testing.assert_array_equal(chosen, Expected(X, None, 7).extend(shares)[0])

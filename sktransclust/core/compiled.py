@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import torch
 
-from .compiled_seeding import CompiledSeeding
+from .compiled_seeding import MOST_TRIALS, CompiledSeeding
 from .csr_samples import CSRSamples
 from .dense_samples import DenseSamples
 from .library import Crew, Problem, State, checked, instruction_sets
@@ -225,8 +225,10 @@ class CompiledCore(StreamedCore):
         point = np.empty(self.samples.n_features)
         self._kernel("squares")(problem, tiles[0][0], tiles[-1][1], point.ctypes.data, squared.data_ptr())
 
-    def seeding(self, weights: np.ndarray | None, first: int) -> Seeding:
-        """Begin a greedy k-means++ with a sample as the first center; `weights` are as in `PlainSeeding`."""
+    def seeding(self, weights: np.ndarray | None, first: int, n_trials: int) -> Seeding:
+        """Begin a greedy k-means++; see `StreamedCore.seeding`."""
+        if n_trials > MOST_TRIALS:
+            return super().seeding(weights, first, n_trials)
         return CompiledSeeding(self, self._set, self._problem(), weights, first)
 
     def moments(self) -> Moments:

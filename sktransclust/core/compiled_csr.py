@@ -48,8 +48,8 @@ class CompiledCSRCore(CompiledCore):
         self._kernel("sparse_pairs")(problem, start, stop, *pointers)
         return squared
 
-    def seeding(self, weights: np.ndarray | None, first: int) -> Seeding:
-        """Begin a greedy k-means++ with a sample as the first center; `weights` are as in `PlainSeeding`."""
+    def seeding(self, weights: np.ndarray | None, first: int, n_trials: int) -> Seeding:
+        """Begin a greedy k-means++; see `StreamedCore.seeding`."""
         return PlainSeeding(self, weights, first)
 
 

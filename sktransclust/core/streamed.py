@@ -181,8 +181,18 @@ class StreamedCore:
             squared *= self.sample_weight
         return float(np.sum(squared.cpu().numpy()))  # pairwise and on one thread: one order
 
-    def seeding(self, weights: np.ndarray | None, first: int) -> Seeding:
-        """Begin a greedy k-means++ with a sample as the first center; `weights` are as in `PlainSeeding`."""
+    def seeding(self, weights: np.ndarray | None, first: int, n_trials: int) -> Seeding:
+        """Begin a greedy k-means++ with a sample as the first center.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_samples,), float64, or None
+            None for weights of 1.
+        first : int
+            The sample.
+        n_trials : int
+            Candidates for each further center.
+        """
         return PlainSeeding(self, weights, first)
 
     @_with_smaller_tiles
