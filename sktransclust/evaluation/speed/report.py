@@ -184,6 +184,10 @@ def draw_chart(table: Path, picture: Path) -> None:
     axes.invert_yaxis()
     axes.axvline(1.0, color="black", linewidth=0.8)
     axes.set_xscale("log")
+    axes.minorticks_off()
+    ticks = [0.1, 0.2, 0.5, 1, 2, 5, 10]
+    axes.set_xticks([tick for tick in ticks if axes.get_xlim()[0] <= tick <= axes.get_xlim()[1]])
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel("times as fast as the fastest other program")
     axes.legend()
     figure.savefig(picture, dpi=120)
