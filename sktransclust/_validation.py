@@ -149,6 +149,8 @@ def _check_data(estimator: Any, X: Any, *, reset: bool, device: torch.device) ->
         )
     if on_device is not None:
         return on_device
+    if X.dtype not in _PLAIN_TYPES:  # those of a data frame may be of the other byte order
+        X = X.astype(X.dtype.newbyteorder("="))
     if sp.issparse(X) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()

@@ -305,3 +305,14 @@ def test_more_than_two_to_the_31_pairs_of_sample_and_center():
     chosen = (as_float64(data[rows]) - as_float64(m.cluster_centers_)[m.labels_[rows]]) ** 2
     assert (chosen.sum(axis=1) - least).max() <= 1e-12
     assert len(expected) == 2000
+
+
+@pytest.mark.parametrize("dtype", [">f4", ">f8"])
+def test_a_data_frame_of_the_other_byte_order_is_fitted_as_its_numbers(dtype):
+    rows = np.array([[0.0, 1.0], [2.0, 5.0], [9.0, 9.0]])
+    frame = pd.DataFrame(rows.astype(dtype))
+    init = rows[:2]
+    model, expected = (TransformerKMeans(2, init=init, n_init=1).fit(data) for data in (frame, rows))
+    assert_array_equal(model.labels_, expected.labels_)
+    assert_array_equal(model.predict(frame), expected.labels_)
+    assert_allclose(model.cluster_centers_, expected.cluster_centers_, rtol=1e-6)
