@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 
 from ._dense import DenseNetwork
+from ._validation import Data
 from .core.compiled import CompiledCore, instruction_sets
 from .core.compiled_csr import CompiledCSRCore
 from .core.csr_samples import CSRSamples
@@ -17,8 +17,6 @@ from .core.dense_samples import DenseSamples
 from .core.frame import Frame, frame_of, safe_exponent
 from .core.streamed import StreamedCore
 from .core.survey import blocks, extent_of
-
-Data = Any  # ndarray, CSR array or matrix, or CUDA tensor: as `check_data` returns them
 
 
 def fit_core(

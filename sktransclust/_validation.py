@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PARAMETER_CONSTRAINTS",
+    "Data",
     "Weights",
     "check_centers",
     "check_fit_data",

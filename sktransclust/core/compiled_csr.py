@@ -8,8 +8,8 @@ import torch
 from .compiled import CompiledCore
 from .csr_samples import CSRSamples
 from .library import SPARSE_POINTS
-from .seeding import PlainSeeding, Seeding
-from .streamed import Ranges
+from .seeding import Seeding
+from .streamed import Ranges, StreamedCore
 
 
 class CompiledCSRCore(CompiledCore):
@@ -50,7 +50,7 @@ class CompiledCSRCore(CompiledCore):
 
     def seeding(self, weights: np.ndarray | None, first: int, n_trials: int) -> Seeding:
         """Begin a greedy k-means++; see `StreamedCore.seeding`."""
-        return PlainSeeding(self, weights, first)
+        return StreamedCore.seeding(self, weights, first, n_trials)
 
 
 def _squared_lengths(points: np.ndarray) -> np.ndarray:
