@@ -52,6 +52,11 @@ class FitTask:
             return cls(estimator, X, y, None)
         return cls(estimator, X, y, estimator._init_callback_context(max_subtasks=n_starts))
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether there are callbacks."""
+        return self._context is not None
+
     def subtask(self, name: str, *, is_leaf: bool = False) -> FitTask:
         """Begin a part of this task."""
         if self._context is None:

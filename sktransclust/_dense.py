@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from .core.samples import Samples, cluster_sums
-from .core.streamed import Iteration, StreamedCore
+from .core.streamed import Ahead, Iteration, StreamedCore
 from .model import LloydTransformer
 
 # One float64 matrix of n x k for the scores of assign, one for its weights, and as many for update.
@@ -54,13 +54,14 @@ class DenseNetwork(StreamedCore):
         """Return the label that each sample's code spells: shape (n_samples,), int32."""
         return self._layer(centers)[0]
 
-    def iterate(self, centers: np.ndarray, previous: torch.Tensor) -> Iteration:
+    def iterate(self, centers: np.ndarray, previous: torch.Tensor, ahead: Ahead | None = None) -> Iteration:
         """Apply one layer; see :meth:`StreamedCore.iterate`."""
         labels, means = self._layer(centers)
         weights = torch.zeros(len(centers), dtype=torch.float64, device=labels.device)
         ones = torch.ones(len(labels), dtype=torch.float64, device=labels.device)
         cluster_sums(weights, ones if self.sample_weight is None else self.sample_weight, labels.long())
-        return Iteration(labels, means, weights.cpu().numpy(), int((labels != previous).sum()))
+        n_changed = int((labels != previous).sum())
+        return Iteration.measured(centers, labels, means, weights.cpu().numpy(), n_changed)
 
     def _layer(self, centers: np.ndarray) -> tuple[torch.Tensor, np.ndarray]:
         keys = torch.as_tensor(centers).to(self.samples.device)[None]  # (1, k, d)

@@ -89,8 +89,10 @@ def _check_problem(estimator: Any, X: Any) -> None:
 
 def _reporter(
     estimator: Any, core: StreamedCore, weights: Weights, start: FitTask
-) -> Callable[[Progress], bool]:
-    """Return what is called after each iteration of a start; it returns whether to stop."""
+) -> Callable[[Progress], bool] | None:
+    """Return what is called after each iteration of a start, if anyone listens; it tells whether to stop."""
+    if not (estimator.verbose or start.is_watched):
+        return None
     in_data_units = core.samples.reference_frame.squared_to_data
 
     def report(progress: Progress) -> bool:

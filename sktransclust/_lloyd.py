@@ -11,7 +11,7 @@ import torch
 
 from .core.partial import Moments
 from .core.samples import Samples
-from .core.streamed import Iteration, StreamedCore
+from .core.streamed import Ahead, Iteration, StreamedCore
 
 # Below this share of the total, squares are summed up directly instead of by a difference.
 _CANCELLATION = 2.0**-20
@@ -93,7 +93,7 @@ def lloyd(
     *,
     max_iter: int,
     tol: float,
-    report: Callable[[Progress], bool],
+    report: Callable[[Progress], bool] | None = None,
 ) -> Run:
     """Iterate from given centers until no label changes or the centers move no more than `tol`.
 
@@ -108,28 +108,32 @@ def lloyd(
     max_iter : int
     tol : float
         Bound on the sum of squared distances that the centers move.
-    report : callable
-        Called after each iteration; True asks to stop.
+    report : callable, optional
+        Called after each iteration; True asks to stop. Without it, the core may do several at once.
 
     Returns
     -------
     run : Run
     """
     labels = torch.full((core.samples.n_samples,), -1, dtype=torch.int32, device=core.samples.device)
-    history = []
-    for iteration in range(max_iter):
-        step = core.iterate(centers, labels)
-        labels = step.labels
-        moves = _squared_moves(step.means, centers)
-        history.append(_inertia(core, moments, centers, step, moves))
-        if relocate_empty(core, centers, step):
-            moves = _squared_moves(step.means, centers)
-        strict, shift = step.n_changed == 0, float(moves.sum())
-        progress = Progress(iteration, history[-1], step.means, strict, shift)
+    squares = moments.weighted_squares
+    least_spread = _CANCELLATION * squares - squares
+    history: list[float] = []
+    while len(history) < max_iter:
+        ahead = None if report else Ahead(max_iter - len(history), tol, least_spread)
+        step = core.iterate(centers, labels, ahead)
+        labels, strict, shift = step.labels, step.n_changed == 0, step.shift
+        history += (squares + spread for spread in step.passed)
+        history.append(squares + step.spread)
+        if not step.spread > least_spread:
+            history[-1] = core.inertia(step.centers, labels)
+        if relocate_empty(core, step):
+            shift = float(np.square(step.means - step.centers).sum())
         centers = step.means
-        if report(progress) or strict or shift <= tol:
+        progress = Progress(len(history) - 1, history[-1], centers, strict, shift)
+        if (report and report(progress)) or strict or shift <= tol:
             break
-    return Run(core, centers, iteration + 1, history, labels, strict)
+    return Run(core, centers, len(history), history, labels, strict)
 
 
 def mean_variance(samples: Samples, moments: Moments) -> float:
@@ -147,28 +151,7 @@ def mean_variance(samples: Samples, moments: Moments) -> float:
     return variance / n_features
 
 
-def _inertia(
-    core: StreamedCore, moments: Moments, centers: np.ndarray, step: Iteration, moves: np.ndarray
-) -> float:
-    """Return the inertia of `centers` from the clusters' means and weights, without a pass over the data.
-
-    Within a cluster, the sum of squares around c is that around 0, less W |m|^2, plus W |m - c|^2. Frames
-    keep centers near enough for finite squares, so that an empty cluster adds nothing.
-    """
-    squares = np.einsum("ij,ij->i", step.means, step.means)
-    inertia = float(moments.weighted_squares + step.weights @ (moves - squares))
-    if inertia <= _CANCELLATION * moments.weighted_squares:
-        return core.inertia(centers, step.labels)
-    return inertia
-
-
-def _squared_moves(means: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Return the squared distance that each center moves, of shape (n_clusters,)."""
-    difference = means - centers
-    return np.einsum("ij,ij->i", difference, difference)
-
-
-def relocate_empty(core: StreamedCore, centers: np.ndarray, step: Iteration) -> bool:
+def relocate_empty(core: StreamedCore, step: Iteration) -> bool:
     """Move empty clusters to the samples farthest from their centers, as scikit-learn does.
 
     A cluster that so loses its last sample keeps its center. Nothing moves where every
@@ -177,8 +160,6 @@ def relocate_empty(core: StreamedCore, centers: np.ndarray, step: Iteration) -> 
     Parameters
     ----------
     core : StreamedCore
-    centers : ndarray of shape (n_clusters, n_features), float64
-        Before the update.
     step : Iteration
         Its means and weights are changed in place.
 
@@ -187,7 +168,7 @@ def relocate_empty(core: StreamedCore, centers: np.ndarray, step: Iteration) -> 
     moved : bool
         Whether any means are others now.
     """
-    labels, means, weights = step.labels, step.means, step.weights
+    centers, labels, means, weights = step.centers, step.labels, step.means, step.weights
     if weights.all():
         return False
     empty = np.flatnonzero(weights == 0)

@@ -87,7 +87,7 @@ def _escape(
             break
     if best is run:
         return run
-    final = exact(best.centers, report=lambda progress: False)
+    final = exact(best.centers)
     steps += final.steps
     return replace(final, steps=steps, n_iter=len(steps)) if final.inertia < run.inertia else run
 

@@ -10,9 +10,9 @@ from sktransclust._lloyd import lloyd, relocate_empty
 from . import oracle
 
 
-def core_of(X, weights=None, n_clusters=3):
+def core_of(X, weights=None, n_clusters=3, backend="streamed"):
     weights = None if weights is None else np.asarray(weights, float)
-    return fit_core(np.asarray(X, float), weights, torch.device("cpu"), "streamed", "binary", n_clusters)
+    return fit_core(np.asarray(X, float), weights, torch.device("cpu"), backend, "binary", n_clusters)
 
 
 def relocated(X, centers, weights=None):
@@ -20,7 +20,7 @@ def relocated(X, centers, weights=None):
     frame = core.samples.reference_frame
     centers = frame.to_local(np.asarray(centers, float))
     step = core.iterate(centers, torch.zeros(len(X), dtype=torch.int32))
-    relocate_empty(core, centers, step)
+    relocate_empty(core, step)
     return frame.to_data(step.means).ravel().tolist(), step.weights.tolist()
 
 
@@ -56,8 +56,8 @@ def test_a_cluster_that_loses_its_only_sample_keeps_its_center():
     assert weights == [2.0, 0.0, 1.0]
 
 
-def run(X, centers, weights=None, **parameters):
-    core = core_of(X, weights, len(centers))
+def run(X, centers, weights=None, backend="streamed", **parameters):
+    core = core_of(X, weights, len(centers), backend)
     to_local = core.samples.reference_frame.to_local
     arguments = {"max_iter": 100, "tol": 0.0, "report": lambda progress: False, **parameters}
     return lloyd(core, core.moments(), to_local(np.asarray(centers, float)), **arguments)
@@ -89,3 +89,47 @@ def test_from_converged_centers_one_iteration_is_enough():
     X = np.random.default_rng(2).standard_normal((300, 3))
     first = run(X, X[:5])
     assert run(X, first.centers, tol=1e-12).n_iter == 1
+
+
+RNG = np.random.default_rng(4)
+SPREAD = RNG.standard_normal((700, 3))
+CORNERS = RNG.choice([-1.0, 1.0], (700, 3))
+TIGHT = CORNERS + 1e-7 * SPREAD
+TOGETHER = {  # data, initial centers, and what ends the run or interrupts it
+    "no label changes": (SPREAD, SPREAD[:8], {}),
+    "tolerance": (SPREAD, SPREAD[:8], {"tol": 0.02}),
+    "max_iter": (SPREAD, SPREAD[:8], {"max_iter": 5}),
+    "ties, decided by the plain rule": (np.round(SPREAD), np.round(SPREAD[:9]), {}),
+    "empty clusters": (SPREAD, np.concatenate([SPREAD[:4], SPREAD[:2] + 50]), {}),
+    "cancellation": (TIGHT, TIGHT[np.argsort(CORNERS @ [4, 2, 1], kind="stable")[::40]], {}),
+    "weights": (SPREAD, SPREAD[:8], {"weights": RNG.random(700)}),
+}
+
+
+@pytest.mark.parametrize("backend", ["auto", "dense", "streamed"])
+@pytest.mark.parametrize("case", TOGETHER)
+def test_iterations_of_which_nobody_is_told_are_the_same(case, backend):
+    X, centers, parameters = TOGETHER[case]
+    told = run(X, centers, backend=backend, **parameters)
+    untold = run(X, centers, backend=backend, report=None, **parameters)
+    assert (untold.n_iter, untold.strict, untold.steps) == (told.n_iter, told.strict, told.steps)
+    np.testing.assert_array_equal(untold.centers, told.centers)
+    np.testing.assert_array_equal(untold.last_labels, told.last_labels)
+    assert told.n_iter > 2
+
+
+def test_many_iterations_of_a_small_problem_are_one_step_of_the_compiled_core(monkeypatch):
+    core = core_of(SPREAD, None, 8, "auto")
+    if core.name != "compiled":
+        pytest.skip("the compiled kernels are not built")
+    iterate, steps = core.iterate, []
+    monkeypatch.setattr(core, "iterate", lambda *arguments: steps.append(iterate(*arguments)) or steps[-1])
+    outcome = lloyd(core, core.moments(), SPREAD[:8].copy(), max_iter=100, tol=0.0)
+    (step,) = steps
+    assert len(step.passed) == outcome.n_iter - 1 > 5
+
+
+def test_the_callers_centers_stay_as_they_are():
+    centers = SPREAD[:8].copy()
+    run(SPREAD, centers, backend="auto", report=None)
+    np.testing.assert_array_equal(centers, SPREAD[:8])

@@ -13,6 +13,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -24,11 +25,12 @@ from .library import Crew, Problem, State, checked, instruction_sets
 from .nearest import Keys, nearest
 from .partial import Moments
 from .seeding import Seeding
-from .streamed import Iteration, Ranges, Result, StreamedCore
+from .streamed import Ahead, Iteration, Ranges, Result, StreamedCore
 from .threads import n_threads, ordered_map
 
 _WORTH_BOUNDS = 2**18  # n_samples * n_clusters * (n_features + 5), from which bounds save more than they cost
 _CHUNK_WORK = 2**24  # of a chunk at least, in features of samples times clusters
+_WORK_ALONE = 2**26  # features of samples times clusters, that are met before the caller may interrupt
 _MAX_CHUNKS = 64
 _NOTHING = torch.empty(0, dtype=torch.int32)
 _FEW_KEYS = 16  # by so many keys, at most, panels exceed the centers
@@ -104,14 +106,25 @@ class _Iterations(PackedKeys):
             self._bounds = np.empty((2, n_samples), samples.numpy_dtype)
             problem.until, problem.lower = (bound.ctypes.data for bound in self._bounds)
 
-    def begin(self, centers: np.ndarray, labels: torch.Tensor) -> np.ndarray:
-        """Take centers and the labels of the iteration before; return memory for the means."""
-        self.take(centers)
-        means = np.empty_like(self.centers)
-        self.state.n_threads, self.state.means = n_threads(), means.ctypes.data
-        self.state.valid &= labels is self.labels
+    def begin(self, centers: np.ndarray, labels: torch.Tensor, ahead: Ahead | None) -> None:
+        """Take centers and the labels of the iteration before."""
+        state, n_ahead = self.state, ahead.n_iter if ahead else 1
+        self.take(centers.copy())  # where those of further iterations are written over
+        self._means, self._passed = np.empty_like(self.centers), np.empty(n_ahead)
+        state.centers, state.means = self.centers.ctypes.data, self._means.ctypes.data
+        state.passed, state.n_passed, state.n_ahead = self._passed.ctypes.data, 0, n_ahead
+        if ahead:
+            state.tol, state.least_spread = ahead.tol, ahead.least_spread
+        state.n_threads = n_threads()
+        state.valid &= labels is self.labels
         self.problem.labels, self.labels = labels.data_ptr(), labels
-        return means
+
+    def end(self) -> Iteration:
+        """Return what the last iteration has found."""
+        assert self.labels is not None
+        state, passed = self.state, tuple(self._passed[: self.state.n_passed].tolist())
+        found = self._means, self.weights.copy(), state.n_changed, state.shift, state.spread, passed
+        return Iteration(self.centers, self.labels, *found)
 
 
 class CompiledCore(StreamedCore):
@@ -187,25 +200,29 @@ class CompiledCore(StreamedCore):
         """As `assign`, given the labels of centers close by; the result is written over them."""
         return self.iterate(centers, labels).labels
 
-    def iterate(self, centers: np.ndarray, previous: torch.Tensor) -> Iteration:
+    def iterate(self, centers: np.ndarray, previous: torch.Tensor, ahead: Ahead | None = None) -> Iteration:
         """Assign, without the scores that bounds prove needless, and update; see `StreamedCore.iterate`.
 
         The new labels are written over the previous ones. As long as that is as good as adding up all
         samples, sums are changed by those that change their labels.
         """
         assert self._same_frame
+        work = self.samples.n_samples * len(centers) * (self.samples.n_features + 5)
         if self._iterations is None or self._iterations.problem.n_clusters != len(centers):
-            work = self.samples.n_samples * len(centers) * (self.samples.n_features + 5)
             bounded = self.keeps_bounds and self.samples.norms is not None and work >= _WORTH_BOUNDS
             chunk_rows = self._chunk_rows(len(centers))
             self._iterations = _Iterations(self.samples, self._problem(), len(centers), chunk_rows, bounded)
+        if ahead:
+            ahead = replace(ahead, n_iter=min(ahead.n_iter, 1 + _WORK_ALONE // work))
         kept = self._iterations
-        means = kept.begin(centers, previous)
+        kept.begin(centers, previous, ahead)
         call = self._kind, kept.problem, kept.state
         count = checked(self._set.begin_iteration(*call))
-        decided = self._decide(kept.doubtful[:count], kept) if count else _NOTHING
-        checked(self._set.end_iteration(*call, decided.data_ptr(), count))
-        return Iteration(previous, means, kept.weights.copy(), kept.state.n_changed)
+        while True:
+            decided = self._decide(kept.doubtful[:count], kept) if count else _NOTHING
+            count = checked(self._set.end_iteration(*call, decided.data_ptr(), count))
+            if not count:
+                return kept.end()
 
     def _decide(self, doubtful: np.ndarray, keys: PackedKeys) -> torch.Tensor:
         """Return the labels of doubtful samples by the plain rule."""

@@ -43,8 +43,8 @@ EXPORT int64_t sktransclust_begin_iteration(const Kernels *kernels, int kind, Pr
     return begin_iteration(*kernels, kind, *problem, *state);
 }
 
-EXPORT int64_t sktransclust_end_iteration(const Kernels *kernels, int kind, const Problem *problem,
-                                          State *state, const int32_t *decided, int64_t n_decided) {
+EXPORT int64_t sktransclust_end_iteration(const Kernels *kernels, int kind, Problem *problem, State *state,
+                                          const int32_t *decided, int64_t n_decided) {
     return end_iteration(*kernels, kind, *problem, *state, decided, n_decided);
 }
 

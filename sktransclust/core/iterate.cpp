@@ -1,4 +1,4 @@
-// One iteration of Lloyd's algorithm on chunks of samples, by any number of threads with the same bits.
+// Iterations of Lloyd's algorithm on chunks of samples, by any number of threads with the same bits.
 //
 // Bounds are followed from the last centers to these, chunks are labelled, and their sums, or what changes in
 // them, added in the order of the chunks. Compiled once, for any instruction set: the kernels do the work.
@@ -159,8 +159,34 @@ int64_t begin(const Kernels &kernels, int kind, Problem &p, State &state) {
     return found;
 }
 
+// Within a cluster, the sum of squares around c is that around 0, less W |m|^2, plus W |m - c|^2. Frames keep centers
+// near enough for finite squares, so that an empty cluster adds nothing.
+void measure(const Problem &p, State &state) {
+    state.shift = state.spread = 0.0;
+    for (int64_t j = 0; j < p.n_clusters; j++) {
+        const double *const mean = state.means + j * p.n_features;
+        const double move = squared_distance(mean, p.centers + j * p.n_features, p.n_features);
+        double square = 0.0;
+        for (int64_t f = 0; f < p.n_features; f++) square += mean[f] * mean[f];
+        state.shift += move;
+        state.spread += p.cluster_weights[j] * (move - square);
+    }
+}
+
+bool may_go_on(const Problem &p, const State &state) {
+    bool all = true;
+    for (int64_t j = 0; j < p.n_clusters; j++) all &= p.cluster_weights[j] != 0.0;
+    return all && state.n_passed + 1 < state.n_ahead && state.n_changed != 0 && !(state.shift <= state.tol) &&
+           state.spread > state.least_spread;
+}
+
+void go_on(const Problem &p, State &state) {
+    state.passed[state.n_passed++] = state.spread;
+    std::copy_n(state.means, p.n_clusters * p.n_features, state.centers);
+}
+
 void end(const Kernels &kernels, int kind, const Problem &p, State &state, const int32_t *decided,
-                   int64_t n_decided) {
+         int64_t n_decided) {
     kernels.decide[kind](&p, state.doubtful, decided, n_decided, &state.n_changed);
     state.n_since += state.n_changed;
     if (!p.only_changes || !still_good(p, state)) {
@@ -179,6 +205,7 @@ void end(const Kernels &kernels, int kind, const Problem &p, State &state, const
         for (int64_t i = j * p.n_features; i < (j + 1) * p.n_features; i++)
             state.means[i] = weight > 0 ? p.sums[i] / weight : p.centers[i];
     }
+    measure(p, state);
     state.valid = 1;
 }
 
@@ -192,10 +219,16 @@ int64_t begin_iteration(const Kernels &kernels, int kind, Problem &p, State &sta
     }
 }
 
-int64_t end_iteration(const Kernels &kernels, int kind, const Problem &p, State &state, const int32_t *decided,
+int64_t end_iteration(const Kernels &kernels, int kind, Problem &p, State &state, const int32_t *decided,
                       int64_t n_decided) {
     try {
         end(kernels, kind, p, state, decided, n_decided);
+        while (may_go_on(p, state)) {
+            go_on(p, state);
+            const int64_t n_doubtful = begin(kernels, kind, p, state);
+            if (n_doubtful) return n_doubtful;
+            end(kernels, kind, p, state, nullptr, 0);
+        }
         return 0;
     } catch (const std::bad_alloc &) {
         return -1;

@@ -82,9 +82,17 @@ class State(ctypes.Structure):
         ("cluster_weights", ctypes.c_void_p),
         ("masses", ctypes.c_void_p),
         ("peaks", ctypes.c_void_p),
+        ("n_ahead", ctypes.c_int64),
+        ("tol", ctypes.c_double),
+        ("least_spread", ctypes.c_double),
+        ("passed", ctypes.c_void_p),
+        ("n_passed", ctypes.c_int64),
+        ("centers", ctypes.c_void_p),
         ("n_changed", ctypes.c_int64),
         ("doubtful", ctypes.c_void_p),
         ("means", ctypes.c_void_p),
+        ("shift", ctypes.c_double),
+        ("spread", ctypes.c_double),
     ]
 
 

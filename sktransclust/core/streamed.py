@@ -50,12 +50,35 @@ def _with_smaller_tiles(method: Method) -> Method:
     return retrying  # type: ignore[return-value]
 
 
-@dataclass
-class Iteration:
-    """What one iteration finds.
+@dataclass(frozen=True)
+class Ahead:
+    """How far a core may iterate on its own, where nobody is told of each iteration.
+
+    It may go on from the means as long as labels change, no cluster is empty, and these bounds are exceeded.
 
     Attributes
     ----------
+    n_iter : int
+        Iterations at most; a core may do fewer.
+    tol : float
+        Bound on `Iteration.shift`.
+    least_spread : float
+        Bound on `Iteration.spread`.
+    """
+
+    n_iter: int
+    tol: float
+    least_spread: float
+
+
+@dataclass
+class Iteration:
+    """What an iteration finds, the last of those that a core has done on its own.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (n_clusters, n_features), float64
+        Where it began.
     labels : Tensor of shape (n_samples,), int32
     means : ndarray of shape (n_clusters, n_features), float64
         Weighted mean of each cluster; the old center where the cluster is empty.
@@ -63,12 +86,36 @@ class Iteration:
         Total weight of each cluster.
     n_changed : int
         How many samples have another label than before.
+    shift : float
+        Sum of the squared distances from `centers` to `means`.
+    spread : float
+        The inertia of `centers`, less the weighted squared lengths of the samples.
+    passed : tuple of float
+        The spreads of the iterations before this one.
     """
 
+    centers: np.ndarray
     labels: torch.Tensor
     means: np.ndarray
     weights: np.ndarray
     n_changed: int
+    shift: float
+    spread: float
+    passed: tuple[float, ...] = ()
+
+    @classmethod
+    def measured(
+        cls, centers: np.ndarray, labels: torch.Tensor, means: np.ndarray, weights: np.ndarray, n_changed: int
+    ) -> Iteration:
+        """Return an iteration, and find its shift and its spread.
+
+        Within a cluster, the sum of squares around c is that around 0, less W |m|^2, plus W |m - c|^2. Frames
+        keep centers near enough for finite squares, so that an empty cluster adds nothing.
+        """
+        difference = means - centers
+        moves = np.einsum("ij,ij->i", difference, difference)
+        spread = float(weights @ (moves - np.einsum("ij,ij->i", means, means)))
+        return cls(centers, labels, means, weights, n_changed, float(moves.sum()), spread)
 
 
 class StreamedCore:
@@ -115,7 +162,7 @@ class StreamedCore:
             labels[start:stop] = nearest(self.samples.tile(start, stop), keys)
 
     @_with_smaller_tiles
-    def iterate(self, centers: np.ndarray, previous: torch.Tensor) -> Iteration:
+    def iterate(self, centers: np.ndarray, previous: torch.Tensor, ahead: Ahead | None = None) -> Iteration:
         """Assign, and move each center to the mean of its samples; one without samples stays.
 
         Parameters
@@ -123,6 +170,8 @@ class StreamedCore:
         centers : ndarray of shape (n_clusters, n_features), float64
         previous : Tensor of shape (n_samples,), int32
             Labels of the iteration before, to count the changes against.
+        ahead : Ahead, optional
+            How many iterations may follow; here, none does.
         """
         keys = self.keys(centers)
         labels = self._empty_labels()
@@ -136,7 +185,7 @@ class StreamedCore:
         sums, weights = total.sums.cpu().numpy(), total.weights.cpu().numpy().copy()
         means = centers.copy()
         np.divide(sums, weights[:, None], out=means, where=weights[:, None] > 0)
-        return Iteration(labels, means, weights, total.n_changed)
+        return Iteration.measured(centers, labels, means, weights, total.n_changed)
 
     def iterate_chunk(
         self, tiles: Ranges, keys: Any, previous: torch.Tensor, labels: torch.Tensor, partial: Partial
