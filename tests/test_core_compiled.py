@@ -17,6 +17,7 @@ from sktransclust.core import compiled
 from sktransclust.core.compiled import CompiledCore, instruction_sets
 from sktransclust.core.dense_samples import DenseSamples
 from sktransclust.core.library import Kernels, Problem
+from sktransclust.core.nearest import Keys, nearest
 from sktransclust.core.streamed import StreamedCore
 
 from . import oracle
@@ -178,16 +179,38 @@ def test_ties_on_a_lattice_go_to_the_lowest_index_in_the_kernel(instruction_set,
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_ties_off_any_lattice_go_to_the_lowest_index_by_the_plain_rule(instruction_set, plain_calls, dtype):
+def test_ties_off_any_lattice_go_to_the_lowest_index_in_the_kernel_too(instruction_set, plain_calls, dtype):
     rng = np.random.default_rng(0)
     X = (rng.standard_normal((400, 3)) * (rng.random((400, 1)) < 0.5)).astype(dtype)
     X[:, 0] = 0.0  # as far from -0.3 as from 0.3
     centers = np.array([[0.3, 0.1, 0.2], [-0.3, 0.1, 0.2], [0.3, -5.0, -5.0], [-0.3, -5.0, -5.0]])
     plain, fast = both(X, instruction_set, rng.random(400))
-    labels = fast.assign(centers)
-    np.testing.assert_array_equal(np.concatenate(plain_calls), np.arange(400))
-    np.testing.assert_array_equal(labels, oracle.assign(X.astype("f8"), centers))
+    np.testing.assert_array_equal(fast.assign(centers), oracle.assign(X.astype("f8"), centers))
     assert_same_iterations(plain, fast, centers)
+    assert plain_calls == []
+
+
+@pytest.mark.parametrize("d", [2, 5, 19])
+def test_near_ties_of_decimal_numbers_fall_as_rounding_in_the_order_of_the_features_has_it(
+    instruction_set, plain_calls, d
+):
+    # Many of these distances are equal as decimals, but not as sums of squares of their binary neighbors.
+    rng = np.random.default_rng(d)
+    X, centers = np.round(rng.random((2, 3000, d)), 1) + 0.3 * (np.arange(d) > 6)
+    centers = centers[:12]
+    _, fast = both(X, instruction_set)
+    points, places = local(fast, X), local(fast, centers)
+    squares = (points[:, None] - places) ** 2
+    in_order, reverse = squares[..., 0].copy(), squares[..., -1].copy()
+    for f in range(1, d):
+        in_order += squares[..., f]
+        reverse += squares[..., -1 - f]
+    labels = fast.assign(places)
+    np.testing.assert_array_equal(labels, in_order.argmin(1))
+    np.testing.assert_array_equal(labels, nearest(fast.samples.tile(0, 3000), Keys.of(places, fast.samples)))
+    assert plain_calls == []
+    if d == 19:
+        assert (in_order.argmin(1) != reverse.argmin(1)).any()  # the order matters
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

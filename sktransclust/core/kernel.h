@@ -35,8 +35,6 @@ struct Problem {
     int64_t distinct;         // whether no center repeats another
     double bound[3];          // coefficients of 1, r and r^2 in the bound; r is the length of a sample
     double longest;           // longer samples are doubtful
-    double largest_integer;   // coordinates that are integers up to this, times `lattice`,
-    double lattice;           // a power of two, have squared distances free of rounding
     double certainty;         // what bounds have to differ by, relatively, to decide
     double length_error;      // relative error of a squared length, with room for a few roundings
     // Bounds that are kept from one iteration to the next; see bounds.h.

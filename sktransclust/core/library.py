@@ -41,8 +41,6 @@ class Problem(ctypes.Structure):
         ("distinct", ctypes.c_int64),
         ("bound", ctypes.c_double * 3),
         ("longest", ctypes.c_double),
-        ("largest_integer", ctypes.c_double),
-        ("lattice", ctypes.c_double),
         ("certainty", ctypes.c_double),
         ("length_error", ctypes.c_double),
         ("until", ctypes.c_void_p),

@@ -180,7 +180,7 @@ def _nearest_candidate(rows: torch.Tensor, candidate: torch.Tensor, centers: tor
         largest.scatter_reduce_(0, row, extent, "amax")
         exponent = torch.frexp(largest)[1][row, None]
         difference = torch.ldexp(points, -exponent) - torch.ldexp(keys, -exponent)
-    squared = difference.square_().sum(1)
+    squared = torch.cumsum(difference.square_(), 1)[:, -1]  # in the order of the features, as rows.h does
     least = torch.full((len(rows),), torch.inf, dtype=torch.float64, device=rows.device)
     least.scatter_reduce_(0, row, squared, "amin")
     lowest = torch.full((len(rows),), len(centers), device=rows.device)

@@ -23,13 +23,6 @@ template <typename T> void find_limits(Problem &p) {
     p.longest = (double)p.n_terms * 2 * unit <= 0x1p-7 ? most / 4 - p.reach : -1.0;
     p.certainty = factor * unit64 + 8 * unit;
     p.length_error = factor * unit;
-    // Differences of such integers, squared and added up over the features, stay below 2^53.
-    p.largest_integer = floor(sqrt(0x1p51 / (double)p.n_features));
-    int larger, much;
-    frexp(p.reach, &larger);
-    frexp(p.largest_integer, &much);
-    // Squares of the lattice's unit must not vanish.
-    p.lattice = p.reach > 0x1p-400 && p.reach < 0x1p400 ? ldexp(1.0, larger + 2 - much) : 0.0;
 }
 
 const int64_t PACKED_AT_ONCE = 64;  // features, so that what is written to lies close together in either layout

@@ -90,10 +90,9 @@ template <typename T> struct Rows {
         return (part[0] + part[1]) + (part[2] + part[3]);
     }
 
-    // Decide for a doubtful sample by direct differences in float64, which is what nearest.py does, if their
-    // rounding cannot matter: each squared distance D has an error of at most (n_features + 3) u64 D. Ties and
-    // near ties are left over, as is whatever could overflow or vanish.
-    // Only the keys `names` come into question.
+    // Decide for a doubtful sample by direct differences in float64, to the bit as nearest.py does; what could
+    // overflow or vanish is left to it. Only the keys `names` come into question. Here each squared distance D has
+    // an error of at most (n_features + 3) u64 D; those within that of the least one are added up again.
     template <typename Index>
     bool settle(int64_t row, T length, const int32_t *names, int64_t n_names, Index *label) const {
         if (!(length <= (T)p.longest)) return false;
@@ -103,7 +102,7 @@ template <typename T> struct Rows {
             const int64_t j = names[i];
             if (((const T *)p.key_norms)[j] == (T)INFINITY) continue;  // repeats an earlier one, or is none
             const double squared = squared_distance(p.centers + j * p.n_features);
-            if (squared < least || (squared == least && j < *label)) {
+            if (squared < least) {
                 next = least;
                 least = squared;
                 *label = (Index)j;
@@ -111,30 +110,38 @@ template <typename T> struct Rows {
                 next = squared;
             }
         }
-        const double error = 2.1 * (double)(p.n_features + 4) * 0x1p-53 * next;
         if (next == INFINITY) return least < 1e300;
-        return next < 1e300 && ((next > 1e-280 && next - least > error) || is_exact(least + error, names, n_names));
+        if (!(next > 1e-280 && next < 1e300)) return false;
+        const double error = 2.1 * (double)(p.n_features + 4) * 0x1p-53 * next;
+        if (next - least <= error) settle_near_tie(least + error, names, n_names, label);
+        return true;
     }
 
-    // Whether the sample and the centers up to a squared distance lie on a lattice so coarse that their
-    // squared distances, and what is added up for them, are integers below 2^53 in its unit.
-    bool is_exact(double most, const int32_t *names, int64_t n_names) const {
-        if (!lies_on_lattice(point)) return false;
+    // Of the keys whose squared distances are at most `most`, the nearest one; ties go to the lowest index.
+    template <typename Index>
+    void settle_near_tie(double most, const int32_t *names, int64_t n_names, Index *label) const {
+        double least = INFINITY;
         for (int64_t i = 0; i < n_names; i++) {
-            if (names[i] >= p.n_clusters) continue;
-            const double *const center = p.centers + names[i] * p.n_features;
-            if (!(squared_distance(center) > most) && !lies_on_lattice(center)) return false;
+            const int64_t j = names[i];
+            const double *const center = p.centers + j * p.n_features;
+            if (((const T *)p.key_norms)[j] == (T)INFINITY || !(squared_distance(center) <= most)) continue;
+            const double squared = sum_in_order(center);
+            if (squared < least || (squared == least && j < *label)) {
+                least = squared;
+                *label = (Index)j;
+            }
         }
-        return true;
     }
 
-    bool lies_on_lattice(const double *place) const {
+    // The squared distance of the point, added up in the order of the features.
+    double sum_in_order(const double *center) const {
+        double sum = 0.0;
         for (int64_t f = 0; f < p.n_features; f++) {
-            const double steps = place[f] / p.lattice;
-            if (!(steps <= p.largest_integer && -steps <= p.largest_integer)) return false;
-            if ((double)(int64_t)steps != steps) return false;
+            const double difference = point[f] - center[f];
+            const volatile double square = difference * difference;  // rounded, and not fused with the addition
+            sum += square;
         }
-        return true;
+        return sum;
     }
 
     // Add the sample, times a factor, to a cluster; the order of additions to a sum is that of the rows.
