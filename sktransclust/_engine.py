@@ -48,12 +48,13 @@ def query_core(
     """
     centers = centers.astype(np.float64)
     dtype = np.dtype(str(X.dtype).removeprefix("torch."))
-    if np.abs(centers).max() > np.finfo(dtype).max:  # far beyond what float32 data can hold
+    sizes = np.abs(centers)
+    if sizes.max() > np.finfo(dtype).max:  # far beyond what float32 data can hold
         X = X.double() if isinstance(X, torch.Tensor) else X.astype(np.float64)
         dtype = np.dtype(np.float64)
-    reference = Frame(None, safe_exponent(np.abs(centers), np.dtype(np.float64)))
+    reference = Frame(None, safe_exponent(sizes, np.dtype(np.float64)))
     if sp.issparse(X):
-        score = Frame(None, safe_exponent(np.abs(centers), dtype))
+        score = Frame(None, safe_exponent(sizes, dtype))
     else:
         score = frame_of(*extent_of(centers), dtype)
     samples = _samples(X, score, reference, device)
