@@ -77,7 +77,9 @@ def _summary(judged: list[Judged]) -> Iterator[str]:
     failing = [claim for claim, verdict, _ in judged if verdict is not None and not verdict.holds]
     if failing:
         yield from ("Those that fail:", "")
-        yield from (f"- :ref:`{_number(c.table)} <{c.table}>`: {c.statement}." for c in failing)
+        yield from (
+            f"- :ref:`{_number(c.table)} <{c.table}>`: {c.statement} (paper: {c.paper})." for c in failing
+        )
         yield ""
 
 
