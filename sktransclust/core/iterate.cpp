@@ -63,25 +63,43 @@ void follow(Problem &p, State &state) {
     }
 }
 
-// Where the sums of a thread's chunk are collected, in memory that was reserved before.
-struct Partial {
-    std::vector<double> numbers;
-
-    void collect(Problem &p) {
-        const int64_t k = p.n_clusters, n_sums = k * p.n_features;
-        numbers.assign(n_sums + 2 * k, 0.0);
-        p.sums = numbers.data();
-        p.cluster_weights = p.sums + n_sums;
-        p.masses = p.cluster_weights + k;
+// Where the sums of a thread's chunk are collected, in memory that is taken before. Late iterations change few
+// clusters: the others are not looked at.
+class Partial {
+  public:
+    void make_room(const Problem &p) {
+        sums.assign(p.n_clusters * p.n_features, 0.0);
+        weights.assign(2 * p.n_clusters, 0.0);
+        touched.assign(p.n_clusters, 0);
     }
 
-    void add_to(const Problem &total) const {
-        const int64_t k = total.n_clusters, n_sums = k * total.n_features;
-        const double *number = numbers.data();
-        for (int64_t i = 0; i < n_sums; i++) total.sums[i] += *number++;
-        for (int64_t j = 0; j < k; j++) total.cluster_weights[j] += *number++;
-        for (int64_t j = 0; j < k; j++) total.masses[j] += *number++;
+    void lend_to(Problem &p) {
+        p.sums = sums.data();
+        p.cluster_weights = weights.data();
+        p.masses = p.cluster_weights + p.n_clusters;
+        p.touched = touched.data();
     }
+
+    // Add what was collected, and forget it.
+    void move_to(const Problem &total) {
+        const int64_t k = total.n_clusters, d = total.n_features;
+        for (int64_t j = 0; j < k; j++) {
+            if (!touched[j]) continue;
+            for (int64_t i = j * d; i < (j + 1) * d; i++) move(sums[i], total.sums[i]);
+            move(weights[j], total.cluster_weights[j]);
+            move(weights[k + j], total.masses[j]);
+            touched[j] = 0;
+        }
+    }
+
+  private:
+    static void move(double &from, double &to) {
+        to += from;
+        from = 0.0;
+    }
+
+    std::vector<double> sums, weights;
+    std::vector<uint8_t> touched;
 };
 
 // Let work(problem, start, stop, chunk) add the samples start..stop to the problem's sums, for all chunks.
@@ -89,14 +107,14 @@ template <typename Work> void add_up(const Problem &total, const State &state, W
     const int64_t n_chunks = (total.n_samples + state.chunk_rows - 1) / state.chunk_rows;
     if (n_chunks == 1) return work(total, 0, total.n_samples, 0);
     std::vector<Partial> partials(std::min(state.n_threads, n_chunks));
-    for (Partial &partial : partials) partial.numbers.reserve(total.n_clusters * (total.n_features + 2));
+    for (Partial &partial : partials) partial.make_room(total);
     Turns turns;
     for_chunks(n_chunks, state.n_threads, [&](int64_t chunk, int64_t thread) {
         Problem problem = total;
-        partials[thread].collect(problem);
+        partials[thread].lend_to(problem);
         const int64_t start = chunk * state.chunk_rows;
         work(problem, start, std::min(start + state.chunk_rows, total.n_samples), chunk);
-        turns.take(chunk, [&] { partials[thread].add_to(total); });
+        turns.take(chunk, [&] { partials[thread].move_to(total); });
     });
 }
 

@@ -56,6 +56,7 @@ struct Problem {
     double *sums;             // (n_clusters, n_features); null to assign alone
     double *cluster_weights;  // (n_clusters,)
     double *masses;           // (n_clusters,): weights times lengths; used where lengths are known
+    uint8_t *touched;         // (n_clusters,): set to 1 where something is added; null if nobody asks
 };
 
 const int64_t SPARSE_POINTS = 8;    // that lie side by side; known to `library.py` too, as is the next one

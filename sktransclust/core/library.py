@@ -59,6 +59,7 @@ class Problem(ctypes.Structure):
         ("sums", ctypes.c_void_p),
         ("cluster_weights", ctypes.c_void_p),
         ("masses", ctypes.c_void_p),
+        ("touched", ctypes.c_void_p),
     ]
 
 

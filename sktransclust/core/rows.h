@@ -149,6 +149,7 @@ template <typename T> struct Rows {
         const double weight = p.weights ? factor * p.weights[row] : factor;
         double *const __restrict sum = p.sums + cluster * p.n_features;
         const T *const __restrict value = values + row * p.row_stride;
+        if (p.touched) p.touched[cluster] = 1;
         p.cluster_weights[cluster] += weight;
         if (p.lengths) p.masses[cluster] += weight * (double)((const T *)p.lengths)[row];
         if (p.offsets) {
