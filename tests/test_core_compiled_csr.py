@@ -1,7 +1,5 @@
 """The compiled kernels on sparse samples: the labels of the streamed core, their plain twin."""
 
-import os
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -12,16 +10,10 @@ from sktransclust._engine import data_frame, query_core
 from sktransclust.core import compiled
 from sktransclust.core.compiled_csr import CompiledCSRCore
 from sktransclust.core.csr_samples import CSRSamples
-from sktransclust.core.library import instruction_sets
 from sktransclust.core.streamed import StreamedCore
 
 from . import oracle
-
-CPU = torch.device("cpu")
-BUILT = instruction_sets()
-
-if not BUILT and os.environ.get("SKTRANSCLUST_REQUIRE_COMPILED") != "1":
-    pytest.skip("the compiled kernels are not built", allow_module_level=True)
+from .kernels import BUILT, CPU, local
 
 
 @pytest.fixture(params=list(BUILT))
@@ -41,10 +33,6 @@ def both(X, instruction_set=None, weights=None):
     weights = None if weights is None else torch.from_numpy(weights)
     samples = [CSRSamples(X.data, X.indices, X.indptr, X.shape[1], frame, frame, CPU) for _ in range(2)]
     return StreamedCore(samples[0], weights), CompiledCSRCore(samples[1], weights, instruction_set)
-
-
-def local(core, centers):
-    return core.samples.reference_frame.to_local(np.asarray(centers, dtype=np.float64))
 
 
 def assert_same_iterations(plain, fast, centers, n_iter=3):

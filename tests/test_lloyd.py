@@ -118,17 +118,6 @@ def test_iterations_of_which_nobody_is_told_are_the_same(case, backend):
     assert told.n_iter > 2
 
 
-def test_many_iterations_of_a_small_problem_are_one_step_of_the_compiled_core(monkeypatch):
-    core = core_of(SPREAD, None, 8, "auto")
-    if core.name != "compiled":
-        pytest.skip("the compiled kernels are not built")
-    iterate, steps = core.iterate, []
-    monkeypatch.setattr(core, "iterate", lambda *arguments: steps.append(iterate(*arguments)) or steps[-1])
-    outcome = lloyd(core, core.moments(), SPREAD[:8].copy(), max_iter=100, tol=0.0)
-    (step,) = steps
-    assert len(step.passed) == outcome.n_iter - 1 > 5
-
-
 def test_the_callers_centers_stay_as_they_are():
     centers = SPREAD[:8].copy()
     run(SPREAD, centers, backend="auto", report=None)

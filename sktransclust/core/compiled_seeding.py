@@ -13,9 +13,8 @@ from .threads import n_threads
 if TYPE_CHECKING:
     from .compiled import CompiledCore
 
-MOST_TRIALS = (
-    16  # candidates at once, a bit each; with the usual number, that is enough for 3 million centers
-)
+# Candidates at once, a bit each; with the usual number, that is enough for 3 million centers.
+MOST_TRIALS = 16
 
 # In features of samples times candidates.
 _CHUNK_WORK = 2**22  # of what is worth a thread
