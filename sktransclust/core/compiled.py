@@ -18,6 +18,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from .cells import PLACES, Cells
 from .compiled_seeding import MOST_TRIALS, CompiledSeeding
 from .csr_samples import CSRSamples
 from .dense_samples import DenseSamples
@@ -29,6 +30,8 @@ from .streamed import Ahead, Iteration, Ranges, Result, StreamedCore
 from .threads import n_threads, ordered_map
 
 _WORTH_BOUNDS = 2**18  # n_samples * n_clusters * (n_features + 5), from which bounds save more than they cost
+_WORTH_CELLS = 2**17  # n_samples * n_clusters, times 4 for each feature, from which cells do so instead
+_MOST_IN_CELLS = 2**26  # values, of which cells keep two copies
 _CHUNK_WORK = 2**24  # of a chunk at least, in features of samples times clusters
 _WORK_ALONE = 2**26  # features of samples times clusters, that are met before the caller may interrupt
 _MAX_CHUNKS = 64
@@ -47,7 +50,7 @@ class PackedKeys:
     """
 
     def __init__(self, samples: DenseSamples | CSRSamples, problem: Problem, n_clusters: int) -> None:
-        self._samples, self.problem = samples, problem
+        self.samples, self.problem = samples, problem
         self._panels = np.empty((n_clusters + _FEW_KEYS, samples.n_features), samples.numpy_dtype)
         self._norms = np.empty(n_clusters + _FEW_KEYS, samples.numpy_dtype)
         problem.n_clusters = n_clusters
@@ -56,7 +59,7 @@ class PackedKeys:
     def take(self, centers: np.ndarray) -> None:
         """Take centers of shape (n_clusters, n_features), float64, in the reference frame."""
         self.centers = keys = np.ascontiguousarray(centers)
-        samples = self._samples
+        samples = self.samples
         if samples.score_frame is not samples.reference_frame:
             keys = samples.score_frame.to_local(samples.reference_frame.to_data(self.centers))
         self._keys = keys
@@ -66,7 +69,7 @@ class PackedKeys:
     @functools.cached_property
     def plain(self) -> Keys:
         """The same centers for the plain rule."""
-        return Keys.of(self.centers, self._samples)
+        return Keys.of(self.centers, self.samples)
 
 
 class _Iterations(PackedKeys):
@@ -74,8 +77,8 @@ class _Iterations(PackedKeys):
 
     Parameters
     ----------
-    bounded : bool
-        Whether to keep bounds on distances (bounds.h), which spare scores.
+    spared : Cells or bool
+        By what scores are: cells, whose samples these are, or bounds on distances (bounds.h).
     """
 
     def __init__(
@@ -84,17 +87,22 @@ class _Iterations(PackedKeys):
         problem: Problem,
         n_clusters: int,
         chunk_rows: int,
-        bounded: bool,
+        spared: Cells | bool,
     ) -> None:
         super().__init__(samples, problem, n_clusters)
+        self._cells = spared if isinstance(spared, Cells) else None
         shape, n_samples = (n_clusters, samples.n_features), samples.n_samples
         self.labels: torch.Tensor | None = None  # of the last iteration
+        # What an iteration meets, about: features of samples times clusters.
+        self.work = n_samples * (samples.n_features + 5) * (1 if self._cells else n_clusters)
         self._last, self._sums = np.empty((2, *shape))
         vectors = np.empty((8, n_clusters))
         self.weights = vectors[5]
         self.doubtful = np.empty(n_samples, dtype=np.int64)
         movers = np.empty(n_clusters, dtype=np.int32)
         self._memory = vectors, movers, samples.norms  # stays where it is
+        if self._cells is not None:
+            chunk_rows = -(-chunk_rows // PLACES) * PLACES
         self.state = State(chunk_rows=chunk_rows, last=self._last.ctypes.data, sums=self._sums.ctypes.data)
         self.state.movers, self.state.doubtful = movers.ctypes.data, self.doubtful.ctypes.data
         names = "own", "drift", "others", "still", "masses", "cluster_weights", "peaks"
@@ -102,7 +110,7 @@ class _Iterations(PackedKeys):
             setattr(self.state, name, vector.ctypes.data)
         for name in "drift", "others", "still", "movers":
             setattr(problem, name, getattr(self.state, name))
-        if bounded:
+        if spared is True:
             self._bounds = np.empty((2, n_samples), samples.numpy_dtype)
             problem.until, problem.lower = (bound.ctypes.data for bound in self._bounds)
 
@@ -117,11 +125,18 @@ class _Iterations(PackedKeys):
             state.tol, state.least_spread = ahead.tol, ahead.least_spread
         state.n_threads = n_threads()
         state.valid &= labels is self.labels
-        self.problem.labels, self.labels = labels.data_ptr(), labels
+        self.labels = labels
+        if self._cells is None:
+            self._inner = labels
+        elif not state.valid:
+            self._inner = torch.from_numpy(labels.numpy().take(self._cells.order))
+        self.problem.labels = self._inner.data_ptr()
 
     def end(self) -> Iteration:
         """Return what the last iteration has found."""
         assert self.labels is not None
+        if self._cells is not None:
+            self.labels.numpy()[self._cells.order] = self._inner.numpy()
         state, passed = self.state, tuple(self._passed[: self.state.n_passed].tolist())
         found = self._means, self.weights.copy(), state.n_changed, state.shift, state.spread, passed
         return Iteration(self.centers, self.labels, *found)
@@ -158,7 +173,10 @@ class CompiledCore(StreamedCore):
         self._shift = self._shift.astype(samples.numpy_dtype)
         self._same_frame = samples.reference_frame is samples.score_frame
         assert self._same_frame or samples.reference_frame.shift is None
-        self._base = Problem(
+        self._base = self._described(samples, sample_weight)
+
+    def _described(self, samples: DenseSamples | CSRSamples, sample_weight: torch.Tensor | None) -> Problem:
+        problem = Problem(
             **samples.memory(),
             n_samples=samples.n_samples,
             n_features=samples.n_features,
@@ -167,12 +185,18 @@ class CompiledCore(StreamedCore):
             weights=None if sample_weight is None else sample_weight.data_ptr(),
         )
         if not self._same_frame:
-            self._base.reference_scale = math.ldexp(1.0, -samples.reference_frame.exponent)
+            problem.reference_scale = math.ldexp(1.0, -samples.reference_frame.exponent)
+        return problem
 
     def _problem(self) -> Problem:
         problem = Problem.from_buffer_copy(self._base)
         if self.samples.norms is not None:
             problem.lengths = self.samples.norms.data_ptr()
+        return problem
+
+    def _problem_in(self, cells: Cells) -> Problem:
+        problem = self._described(cells.samples, cells.sample_weight)
+        cells.lend_to(problem)
         return problem
 
     def _kernel(self, name: str) -> Callable[..., int]:
@@ -207,14 +231,11 @@ class CompiledCore(StreamedCore):
         samples, sums are changed by those that change their labels.
         """
         assert self._same_frame
-        work = self.samples.n_samples * len(centers) * (self.samples.n_features + 5)
         if self._iterations is None or self._iterations.problem.n_clusters != len(centers):
-            bounded = self.keeps_bounds and self.samples.norms is not None and work >= _WORTH_BOUNDS
-            chunk_rows = self._chunk_rows(len(centers))
-            self._iterations = _Iterations(self.samples, self._problem(), len(centers), chunk_rows, bounded)
-        if ahead:
-            ahead = replace(ahead, n_iter=min(ahead.n_iter, 1 + _WORK_ALONE // work))
+            self._iterations = self._prepared(len(centers))
         kept = self._iterations
+        if ahead:
+            ahead = replace(ahead, n_iter=min(ahead.n_iter, 1 + _WORK_ALONE // kept.work))
         kept.begin(centers, previous, ahead)
         call = self._kind, kept.problem, kept.state
         count = checked(self._set.begin_iteration(*call))
@@ -224,13 +245,37 @@ class CompiledCore(StreamedCore):
             if not count:
                 return kept.end()
 
+    def _prepared(self, n_clusters: int) -> _Iterations:
+        """Return what iterations with so many centers need."""
+        samples, n_features = self.samples, self.samples.n_features
+        work = samples.n_samples * n_clusters * (n_features + 5)
+        bounded = self.keeps_bounds and samples.norms is not None and work >= _WORTH_BOUNDS
+        if bounded and self._worth_cells(n_clusters):
+            cells = self._cells
+            return _Iterations(
+                cells.samples, self._problem_in(cells), n_clusters, self._chunk_rows(n_clusters), cells
+            )
+        return _Iterations(samples, self._problem(), n_clusters, self._chunk_rows(n_clusters), bounded)
+
+    def _worth_cells(self, n_clusters: int) -> bool:
+        n_samples, n_features = self.samples.n_samples, self.samples.n_features
+        many = n_samples * n_clusters >= _WORTH_CELLS * 4**n_features
+        return many and n_samples * n_features <= _MOST_IN_CELLS
+
+    @functools.cached_property
+    def _cells(self) -> Cells:
+        assert isinstance(self.samples, DenseSamples)
+        cells = Cells(self.samples, self.sample_weight)
+        self._kernel("enclose")(self._problem_in(cells), 0, self.samples.n_samples)
+        return cells
+
     def _decide(self, doubtful: np.ndarray, keys: PackedKeys) -> torch.Tensor:
         """Return the labels of doubtful samples by the plain rule."""
         labels = torch.empty(len(doubtful), dtype=torch.int32)
         size = self._tile_rows(keys.problem.n_clusters)
         for start in range(0, len(doubtful), size):
             index = torch.from_numpy(doubtful[start : start + size])
-            labels[start : start + size] = nearest(self.samples.tile_of(index), keys.plain)
+            labels[start : start + size] = nearest(keys.samples.tile_of(index), keys.plain)
         return labels
 
     def squares_chunk(

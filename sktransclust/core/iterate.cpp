@@ -146,7 +146,7 @@ bool still_good(const Problem &p, State &state) {
 int64_t begin(const Kernels &kernels, int kind, Problem &p, State &state) {
     kernels.pack[kind](&p);
     p.bounded = state.valid && p.until;
-    p.only_changes = p.bounded || (state.valid && p.offsets && p.lengths);
+    p.only_changes = p.bounded || (state.valid && (p.offsets || p.cells) && p.lengths);
     Neighbours neighbours;
     neighbours.find(p);
     if (p.bounded) {

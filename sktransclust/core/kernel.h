@@ -51,6 +51,12 @@ struct Problem {
     const int32_t *near;      // (n_clusters, n_near): itself, then the nearest others in their order
     int64_t n_near;           // a multiple of panel_width; 0 for none
     const double *gaps;       // (n_clusters, n_near + 1): at most their distances, and that to any other
+    // Of samples that lie in cells; see cells.h.
+    void *cells;              // T, (n_features + 1, room for n_cells): their middles, in local coordinates, and the
+                              // lengths of these; null for none
+    void *radii;              // T, (n_cells,): at least the distances of their samples from these, with the same room
+    void *lanes;              // T, (room for n_cells, n_features * CELL): the samples as registers take them
+    int32_t *cell_labels;     // (n_cells,): the label that all samples have; -1 where they have several
     int32_t *labels;          // (n_samples,): overwritten by new ones
     int64_t only_changes;     // add up what changes: samples of another label than before leave their old cluster
     double *sums;             // (n_clusters, n_features); null to assign alone
@@ -61,6 +67,7 @@ struct Problem {
 
 const int64_t SPARSE_POINTS = 8;    // that lie side by side; known to `library.py` too, as is the next one
 const int64_t SEEDING_BLOCK = 512;  // samples of a block
+const int64_t CELL = 32;            // samples of a cell
 
 // What greedy k-means++ keeps of the samples; `library.py` mirrors this structure field by field. Arrays of shape
 // (n_blocks, SEEDING_BLOCK) have a place for each sample; absent samples have a nearest center at distance 0.
@@ -93,7 +100,9 @@ struct Kernels {
     // clusters and the changes to `n_changed`. Writes the indices of the others to `doubtful`, of shape
     // (stop - start,); they keep their labels, or get any when assigning alone. Returns how many these are, or -1 for lack of memory.
     int64_t (*assign[2])(const Problem *, int64_t start, int64_t stop, int64_t *doubtful, int64_t *n_changed);
-    // Does the same for the samples `rows`, given their new labels.
+    // Writes the middles and the radii of the cells of samples start..stop.
+    void (*enclose[2])(const Problem *, int64_t start, int64_t stop);
+    // Does what `assign` does for the samples `rows`, given their new labels.
     void (*decide[2])(const Problem *, const int64_t *rows, const int32_t *labels, int64_t count,
                       int64_t *n_changed);
     // Writes the squared distances of samples start..stop to the centers of their labels. `point` is scratch

@@ -54,6 +54,10 @@ class Problem(ctypes.Structure):
         ("near", ctypes.c_void_p),
         ("n_near", ctypes.c_int64),
         ("gaps", ctypes.c_void_p),
+        ("cells", ctypes.c_void_p),
+        ("radii", ctypes.c_void_p),
+        ("lanes", ctypes.c_void_p),
+        ("cell_labels", ctypes.c_void_p),
         ("labels", ctypes.c_void_p),
         ("only_changes", ctypes.c_int64),
         ("sums", ctypes.c_void_p),
@@ -103,6 +107,7 @@ class Crew(ctypes.Structure):
 
 SPARSE_POINTS = 8  # as in kernel.h, as is the next one
 SEEDING_BLOCK = 512
+CELL = 32
 
 
 class Seeds(ctypes.Structure):
@@ -153,6 +158,7 @@ class Kernels(ctypes.Structure):
                 ctypes.POINTER(ctypes.c_int64),
             ),
         ),
+        ("enclose", _functions(None, *_RANGE)),
         (
             "decide",
             _functions(

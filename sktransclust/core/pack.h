@@ -72,7 +72,8 @@ template <typename T> void pack(Problem *problem) {
         p.n_panels = (p.n_clusters + 5) / 6;
         p.panel_width = (p.n_clusters + p.n_panels - 1) / p.n_panels;
         const int64_t d = p.n_features;
-        write_keys<T>(p, p.n_panels * p.panel_width, [=](int64_t j, int64_t f) { return j * d + f; });
+        const int64_t n_keys = p.n_panels * p.panel_width;
+        write_keys<T>(p, n_keys + 1, [=](int64_t j, int64_t f) { return j * d + f; });  // and one for no center
     }
     find_repeats<T>(p);
     find_limits<T>(p);
