@@ -54,19 +54,13 @@ template <typename T> struct Lanes : Rows<T> {
 
     // Nothing but these samples' own features is read, for an array may end where the memory does.
     void load(T *group, const T *const *places) const {
-        const int64_t d = p.n_features;
-        int64_t done = 0;
 #if VECTOR_BYTES
         const int step = sizeof(Quarter) / sizeof(T);
-        if (p.column_stride == 1 && d >= step) {
-            for (; done + step <= d; done += step) transpose<step>(group, places, done);
-            if (done < d) transpose<step>(group, places, d - step);  // some features again
-            return;
-        }
-        if (p.column_stride == 1 && d == 3) return transpose<step < 3 ? step : 3>(group, places, 0);
-        if (p.column_stride == 1 && d == 2) return transpose<2>(group, places, 0);
+        if (p.column_stride == 1 && p.n_features >= step) return transpose<step>(group, places);
+        if (p.column_stride == 1 && p.n_features == 3) return transpose<step < 3 ? step : 3>(group, places);
+        if (p.column_stride == 1 && p.n_features == 2) return transpose<2>(group, places);
 #endif
-        for (; done < d; done++) gather(group + done * GROUP, places, done);
+        for (int64_t f = 0; f < p.n_features; f++) gather(group + f * GROUP, places, f);
     }
 
     // One feature of the samples at `places`.
@@ -82,7 +76,16 @@ template <typename T> struct Lanes : Rows<T> {
     }
 
 #if VECTOR_BYTES
-    // COUNT features, at most as many as 16 bytes hold, in squares of as many samples.
+    // COUNT features, at most as many as 16 bytes hold, of as many samples at once. A few samples after the others:
+    // caches fetch what lies in one piece.
+    template <int COUNT> void transpose(T *group, const T *const *places) const {
+        const int64_t last = p.n_features - COUNT;
+        for (int64_t lane = 0; lane < GROUP; lane += sizeof(Quarter) / sizeof(T)) {
+            for (int64_t f = 0; f < last; f += COUNT) transpose<COUNT>(group + lane, places + lane, f);
+            transpose<COUNT>(group + lane, places + lane, last);  // perhaps some features again
+        }
+    }
+
     template <int COUNT> void transpose(T *group, const T *const *places, int64_t f) const {
         if (this->in_place) return transpose<COUNT>(group, places, f, [](Quarter values) { return values; });
         const Quarter offset = read<COUNT>(shift + f);
@@ -92,11 +95,9 @@ template <typename T> struct Lanes : Rows<T> {
     template <int COUNT, typename Map> void transpose(T *group, const T *const *places, int64_t f, Map local) const {
         const int step = sizeof(Quarter) / sizeof(T);
         Quarter in[step], out[step];
-        for (int64_t lane = 0; lane < GROUP; lane += step) {
-            for (int i = 0; i < step; i++) in[i] = local(read<COUNT>(places[lane + i] + f));
-            turn(in, out);
-            for (int i = 0; i < COUNT; i++) memcpy(group + (f + i) * GROUP + lane, &out[i], sizeof out[i]);
-        }
+        for (int i = 0; i < step; i++) in[i] = local(read<COUNT>(places[i] + f));
+        turn(in, out);
+        for (int i = 0; i < COUNT; i++) memcpy(group + (f + i) * GROUP, &out[i], sizeof out[i]);
     }
 
     template <int COUNT> static Quarter read(const T *values) {
