@@ -101,7 +101,7 @@ def kmeans_plusplus(
     indices[0] = _draw_one(core.samples.n_samples, sample_weight, random_state)
     if n_clusters > 1:
         shares = random_state.uniform(size=(n_clusters - 1, n_trials))
-        indices[1:] = core.seeding(sample_weight, int(indices[0]), n_trials).extend(shares)[0]
+        indices[1:] = core.seeding(sample_weight, int(indices[0]), n_trials, n_clusters).extend(shares)[0]
     return indices
 
 

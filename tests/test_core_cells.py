@@ -55,7 +55,7 @@ def tiny(rng, n, d):
 
 
 def test_the_curve_visits_quadrants_of_quadrants_in_turn():
-    # Four places on each axis, two on each side of 0; of each two bits, that of the first feature counts less.
+    # Four places on each axis, two on each side of 0. Of two bits that of the first feature counts less.
     x, y = np.meshgrid(np.arange(4.0) - 1.5, np.arange(4.0) - 1.5)
     X = np.column_stack([x.ravel(), y.ravel()])  # row 4 y + x
     shuffled = np.random.default_rng(0).permutation(16)

@@ -1,11 +1,13 @@
 """Greedy k-means++, plain and compiled, against distances in float64 by NumPy."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
 
 from sktransclust._engine import data_frame
-from sktransclust.core import compiled_seeding
+from sktransclust.core import compiled, compiled_seeding
 from sktransclust.core.compiled import CompiledCore, instruction_sets
 from sktransclust.core.dense_samples import DenseSamples
 from sktransclust.core.streamed import StreamedCore
@@ -19,15 +21,24 @@ LAYOUTS = {
 }
 
 
-@pytest.fixture(params=["plain", *instruction_sets()])
-def begin(request):
+@pytest.fixture(
+    params=["plain", *itertools.product(instruction_sets(), ["", "cells"])],
+    ids=lambda name: "-".join(name) if isinstance(name, tuple) else name,
+)
+def begin(request, monkeypatch):
     """A function that begins a seeding of samples, with a plain core or one of each instruction set."""
 
     def seeding(X, weights, first, n_trials=1):
         frame = data_frame(X)
         samples = DenseSamples(X, frame, frame, CPU)
-        plain = request.param == "plain"
-        core = StreamedCore(samples) if plain else CompiledCore(samples, None, request.param)
+        if request.param == "plain":
+            return StreamedCore(samples).seeding(weights, first, n_trials)
+        instruction_set, cells = request.param
+        core = CompiledCore(samples, None, instruction_set)
+        if cells:
+            for name in "_WORTH_BOUNDS", "_WORTH_CELLS", "_CENTERS_WORTH_CELLS":
+                monkeypatch.setattr(compiled, name, 0)
+            core.moments()
         return core.seeding(weights, first, n_trials)
 
     return seeding

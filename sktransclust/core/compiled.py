@@ -31,6 +31,7 @@ from .threads import n_threads, ordered_map
 
 _WORTH_BOUNDS = 2**18  # n_samples * n_clusters * (n_features + 5), from which bounds save more than they cost
 _WORTH_CELLS = 2**17  # n_samples * n_clusters, times 4 for each feature, from which cells do so instead
+_CENTERS_WORTH_CELLS = 32  # from which cells spare more of k-means++ than the order of the draws costs
 _MOST_IN_CELLS = 2**26  # values, of which cells keep two copies
 _CHUNK_WORK = 2**24  # of a chunk at least, in features of samples times clusters
 _WORK_ALONE = 2**26  # features of samples times clusters, that are met before the caller may interrupt
@@ -247,20 +248,22 @@ class CompiledCore(StreamedCore):
 
     def _prepared(self, n_clusters: int) -> _Iterations:
         """Return what iterations with so many centers need."""
-        samples, n_features = self.samples, self.samples.n_features
-        work = samples.n_samples * n_clusters * (n_features + 5)
-        bounded = self.keeps_bounds and samples.norms is not None and work >= _WORTH_BOUNDS
-        if bounded and self._worth_cells(n_clusters):
+        samples, chunk_rows = self.samples, self._chunk_rows(n_clusters)
+        if self._worth_cells(n_clusters):
             cells = self._cells
-            return _Iterations(
-                cells.samples, self._problem_in(cells), n_clusters, self._chunk_rows(n_clusters), cells
-            )
-        return _Iterations(samples, self._problem(), n_clusters, self._chunk_rows(n_clusters), bounded)
+            return _Iterations(cells.samples, self._problem_in(cells), n_clusters, chunk_rows, cells)
+        bounded = self._worth_bounds(n_clusters)
+        return _Iterations(samples, self._problem(), n_clusters, chunk_rows, bounded)
+
+    def _worth_bounds(self, n_clusters: int) -> bool:
+        samples = self.samples
+        work = samples.n_samples * n_clusters * (samples.n_features + 5)
+        return self.keeps_bounds and samples.norms is not None and work >= _WORTH_BOUNDS
 
     def _worth_cells(self, n_clusters: int) -> bool:
         n_samples, n_features = self.samples.n_samples, self.samples.n_features
         many = n_samples * n_clusters >= _WORTH_CELLS * 4**n_features
-        return many and n_samples * n_features <= _MOST_IN_CELLS
+        return many and n_samples * n_features <= _MOST_IN_CELLS and self._worth_bounds(n_clusters)
 
     @functools.cached_property
     def _cells(self) -> Cells:
@@ -287,11 +290,14 @@ class CompiledCore(StreamedCore):
         point = np.empty(self.samples.n_features)
         self._kernel("squares")(problem, tiles[0][0], tiles[-1][1], point.ctypes.data, squared.data_ptr())
 
-    def seeding(self, weights: np.ndarray | None, first: int, n_trials: int) -> Seeding:
+    def seeding(self, weights: np.ndarray | None, first: int, n_trials: int, n_centers: int = 1) -> Seeding:
         """Begin a greedy k-means++; see `StreamedCore.seeding`."""
         if n_trials > MOST_TRIALS:
-            return super().seeding(weights, first, n_trials)
-        return CompiledSeeding(self, self._set, self._problem(), weights, first)
+            return super().seeding(weights, first, n_trials, n_centers)
+        many = n_centers >= _CENTERS_WORTH_CELLS
+        cells = self._cells if many and self._worth_cells(n_centers) else None
+        problem = self._problem_in(cells) if cells else self._problem()
+        return CompiledSeeding(self, self._set, problem, weights, first, cells)
 
     def moments(self) -> Moments:
         """Return the sums over all samples that no iteration changes; keep the samples' lengths too."""

@@ -48,9 +48,9 @@ class CompiledCSRCore(CompiledCore):
         self._kernel("sparse_pairs")(problem, start, stop, *pointers)
         return squared
 
-    def seeding(self, weights: np.ndarray | None, first: int, n_trials: int) -> Seeding:
+    def seeding(self, weights: np.ndarray | None, first: int, n_trials: int, n_centers: int = 1) -> Seeding:
         """Begin a greedy k-means++; see `StreamedCore.seeding`."""
-        return StreamedCore.seeding(self, weights, first, n_trials)
+        return StreamedCore.seeding(self, weights, first, n_trials, n_centers)
 
 
 def _squared_lengths(points: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from .library import SEEDING_BLOCK, InstructionSet, Problem, Seeds, checked
 from .threads import n_threads
 
 if TYPE_CHECKING:
+    from .cells import Cells
     from .compiled import CompiledCore
 
 # Candidates at once, a bit each; with the usual number, that is enough for 3 million centers.
@@ -39,6 +40,8 @@ class CompiledSeeding:
         None for weights of 1.
     first : int
         The sample that is the first center.
+    cells : Cells, optional
+        Whose samples the problem describes.
     """
 
     def __init__(
@@ -48,10 +51,11 @@ class CompiledSeeding:
         problem: Problem,
         weights: np.ndarray | None,
         first: int,
+        cells: Cells | None = None,
     ) -> None:
         dtype, n_samples = core.samples.numpy_dtype, core.samples.n_samples
         self._instructions, self._kind = instructions, 0 if dtype == np.float32 else 1
-        self._core, self._problem, self._weights = core, problem, weights
+        self._core, self._problem = core, problem
         self._n_blocks = -(-n_samples // SEEDING_BLOCK)
         shape = self._n_blocks * SEEDING_BLOCK
         self._memory = {
@@ -64,15 +68,25 @@ class CompiledSeeding:
             "places": np.empty(shape, np.uint16),
             "closer": np.empty(shape),
             "found": np.empty(self._n_blocks),
+            "open": np.empty(self._n_blocks, np.uint16),
+            "stale": np.zeros(self._n_blocks, np.uint8),
         }
-        self._memory["nearest"][n_samples:] = 0.0
+        if cells is not None:
+            inverse = np.empty(n_samples, np.int64)
+            inverse[cells.order] = np.arange(n_samples)
+            reaches = np.zeros_like(cells.radii)
+            self._memory |= {"order": cells.order, "places_in_order": inverse, "reaches": reaches}
+        self._memory["drawn"] = self._memory["nearest"] if cells is None else np.empty(shape)
+        self._memory["nearest"][n_samples:] = self._memory["drawn"][n_samples:] = 0.0
         self._memory["limits"][n_samples:] = -np.inf
         self._seeds = Seeds(**{name: array.ctypes.data for name, array in self._memory.items()})
         self._seeds.weight_scale, self._seeds.chunk_work = 1.0, _CHUNK_WORK
         if weights is not None:
-            problem.weights = weights.ctypes.data
+            in_order = weights if cells is None else weights[cells.order]
+            self._weights = weights, in_order
+            self._seeds.weights, problem.weights = weights.ctypes.data, in_order.ctypes.data
             self._seeds.weight_scale = math.ldexp(1.0, -math.frexp(weights.max())[1])
-        self._take_candidates(1)[0] = first
+        self._take_candidates(1)[0] = first if cells is None else inverse[first]
         checked(instructions.begin_seeds(*self._call()))
 
     def extend(self, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

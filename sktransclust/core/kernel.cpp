@@ -288,4 +288,5 @@ const Kernels SKTRANSCLUST_KERNELS = {SKTRANSCLUST_NAME,
                                       {begin_seeding<float>, begin_seeding<double>},
                                       {bound_gains<float>, bound_gains<double>},
                                       {find_gain<float>, find_gain<double>},
-                                      {add_center<float>, add_center<double>}};
+                                      {add_center<float>, add_center<double>},
+                                      {add_masses<float>, add_masses<double>}};

@@ -71,12 +71,16 @@ const int64_t CELL = 32;            // samples of a cell
 
 // What greedy k-means++ keeps of the samples; `library.py` mirrors this structure field by field. Arrays of shape
 // (n_blocks, SEEDING_BLOCK) have a place for each sample; absent samples have a nearest center at distance 0.
+//
+// Samples in cells are blocks in the order of the problem, but for what draws depend on: that is in the order that the
+// samples had before.
 struct Seeds {
     double *nearest;      // (n_blocks, SEEDING_BLOCK): squared distances to the nearest center so far
+    double *drawn;        // the same as before cells; the same memory without
     void *squares;        // T, (n_blocks, SEEDING_BLOCK): squared lengths, in local coordinates
     void *limits;         // T, (n_blocks, SEEDING_BLOCK): scores that are not below cannot mean a smaller distance
     uint16_t *marks;      // (n_blocks, SEEDING_BLOCK): a bit for each candidate that may be closer
-    double *sums;         // (n_blocks,): weights times squared distances
+    double *sums;         // (n_blocks,): weights times squared distances; as before cells
     double weight_scale;  // a power of two, times which weights are at most 1
     // The samples of each block that are closer to the candidate whose gain was found last.
     int64_t *n_closer;    // (n_blocks,)
@@ -89,6 +93,13 @@ struct Seeds {
     int64_t n_candidates;
     int64_t n_threads;
     int64_t chunk_work;   // what is worth a thread, in features of samples times candidates
+    const double *weights;  // (n_samples,): as before cells; null for 1
+    // Of samples in cells; null without.
+    const int64_t *order;   // (n_samples,): which sample each was before cells
+    const int64_t *places_in_order;  // (n_samples,): where each sample is now
+    void *reaches;          // T, (room for n_cells,): at least the distances of their samples to the nearest center
+    uint16_t *open;         // (n_blocks,): a bit for each cell in which some sample may be closer to a candidate
+    uint8_t *stale;         // (n_blocks,): whether the sum is to be found anew
 };
 
 // The kernels of one instruction set, each for float and for double.
@@ -125,11 +136,12 @@ struct Kernels {
     // Greedy k-means++ on blocks start..stop; all return -1 for lack of memory, else 0. The first candidate becomes
     // the first center; or marks and bounds on gains are found, and what the next one finds unless `candidate` is
     // negative; or the gain of one of the same candidates, and the samples that are closer to it; or these get it as
-    // their center.
+    // their center; or the stale sums of blocks are found anew.
     int64_t (*begin_seeding[2])(const Problem *, const Seeds *, int64_t start, int64_t stop);
     int64_t (*bound_gains[2])(const Problem *, const Seeds *, int64_t start, int64_t stop, int64_t candidate);
     int64_t (*find_gain[2])(const Problem *, const Seeds *, int64_t start, int64_t stop, int64_t candidate);
     int64_t (*add_center[2])(const Problem *, const Seeds *, int64_t start, int64_t stop);
+    int64_t (*add_masses[2])(const Problem *, const Seeds *, int64_t start, int64_t stop);
 };
 
 #endif

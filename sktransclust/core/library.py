@@ -115,6 +115,7 @@ class Seeds(ctypes.Structure):
 
     _fields_ = [
         ("nearest", ctypes.c_void_p),
+        ("drawn", ctypes.c_void_p),
         ("squares", ctypes.c_void_p),
         ("limits", ctypes.c_void_p),
         ("marks", ctypes.c_void_p),
@@ -130,6 +131,12 @@ class Seeds(ctypes.Structure):
         ("n_candidates", ctypes.c_int64),
         ("n_threads", ctypes.c_int64),
         ("chunk_work", ctypes.c_int64),
+        ("weights", ctypes.c_void_p),
+        ("order", ctypes.c_void_p),
+        ("places_in_order", ctypes.c_void_p),
+        ("reaches", ctypes.c_void_p),
+        ("open", ctypes.c_void_p),
+        ("stale", ctypes.c_void_p),
     ]
 
 
@@ -176,6 +183,7 @@ class Kernels(ctypes.Structure):
         ("bound_gains", _functions(ctypes.c_int64, *_ON_BLOCKS, ctypes.c_int64)),
         ("find_gain", _functions(ctypes.c_int64, *_ON_BLOCKS, ctypes.c_int64)),
         ("add_center", _functions(ctypes.c_int64, *_ON_BLOCKS)),
+        ("add_masses", _functions(ctypes.c_int64, *_ON_BLOCKS)),
     ]
 
 

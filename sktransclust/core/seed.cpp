@@ -41,6 +41,12 @@ struct Chooser {
     void begin() const {
         on_blocks(0, n_blocks, 1,
                   [&](int64_t start, int64_t stop) { return kernels.begin_seeding[kind](&p, &s, start, stop); });
+        add_masses();
+    }
+
+    void add_masses() const {
+        on_blocks(0, n_blocks, 1,
+                  [&](int64_t start, int64_t stop) { return kernels.add_masses[kind](&p, &s, start, stop); });
     }
 
     // The first sample up to which the sum of weighted squared distances is not below a share of the whole sum.
@@ -52,7 +58,7 @@ struct Chooser {
         const int64_t begin = block * SEEDING_BLOCK, end = std::min(begin + SEEDING_BLOCK, p.n_samples);
         int64_t found = begin;  // rounding may leave the sum of the block below the target: then the last of any mass
         for (int64_t row = begin; row < end; row++) {
-            const double mass = p.weights ? p.weights[row] * s.nearest[row] : s.nearest[row];
+            const double mass = s.weights ? s.weights[row] * s.drawn[row] : s.drawn[row];
             sum += mass;
             if (mass > 0) found = row;
             if (sum >= target) return row;
@@ -63,7 +69,10 @@ struct Chooser {
     void draw_candidates(const double *shares) const {
         double total = 0.0;
         for (int64_t block = 0; block < n_blocks; block++) total += s.sums[block];
-        for (int64_t j = 0; j < s.n_candidates; j++) s.candidates[j] = draw(shares[j], total);
+        for (int64_t j = 0; j < s.n_candidates; j++) {
+            const int64_t sample = draw(shares[j], total);
+            s.candidates[j] = s.order ? s.places_in_order[sample] : sample;
+        }
     }
 
     void bound_gains(int64_t first, int64_t last, int64_t candidate) const {
@@ -131,14 +140,16 @@ struct Chooser {
     }
 
     int64_t choose(const double *shares, double *best_gain) {
-        if (s.pending)
+        if (s.pending) {
             on_blocks(0, n_blocks, 1,
                       [&](int64_t start, int64_t stop) { return kernels.add_center[kind](&p, &s, start, stop); });
+            add_masses();
+        }
         s.pending = 0;
         draw_candidates(shares);
         const int64_t best = find_best(best_gain);
         s.pending = 1;
-        return s.candidates[best];
+        return s.order ? s.order[s.candidates[best]] : s.candidates[best];
     }
 };
 

@@ -13,7 +13,7 @@
 #ifndef SKTRANSCLUST_SEEDING_H
 #define SKTRANSCLUST_SEEDING_H
 
-#include "lanes.h"
+#include "cells.h"
 
 namespace {
 
@@ -31,6 +31,7 @@ template <typename T> struct Seeding : Lanes<T> {
     typedef typename Lanes<T>::Index Index;
     typedef typename Lanes<T>::Indices Indices;
     static const int MOST = 6;  // candidates of a panel
+    static const int64_t CELLS = SEEDING_BLOCK / CELL;  // of a block
 
     const Seeds &s;
     const double error;  // 2 e, with room for roundings in T and in float64
@@ -124,23 +125,46 @@ template <typename T> struct Seeding : Lanes<T> {
             ((T *)s.squares)[row] = (T)squared_length(place);
             set_nearest(row, squared_distance(place));
         }
-        add_masses(block);
+        for (int64_t cell = first; s.order && cell < stop; cell += CELL) find_reach(cell);
     }
 
     void set_nearest(int64_t row, double squared) const {
         const double square = (double)((const T *)s.squares)[row];
         const double room = error * (squared + square) + (double)LEAST;
-        s.nearest[row] = squared;
+        const int64_t sample = s.order ? s.order[row] : row;
+        s.nearest[row] = s.drawn[sample] = squared;
+        mark_stale(sample / SEEDING_BLOCK);
         // With so many features that e is no small number, nothing is ruled out.
         ((T *)s.limits)[row] = error < 0.25 ? (T)(squared - square + room) : (T)INFINITY;
     }
 
+    // Other threads may do the same.
+    void mark_stale(int64_t block) const {
+#if VECTOR_BYTES
+        __atomic_store_n(s.stale + block, (uint8_t)1, __ATOMIC_RELAXED);
+#else
+        *(volatile uint8_t *)(s.stale + block) = 1;
+#endif
+    }
+
+    // How far samples of the cell from `first` on are from their nearest centers.
+    void find_reach(int64_t first) const {
+        const int64_t count = present(first, CELL);
+        double farthest = 0.0;
+        for (int64_t row = first; row < first + count; row++) {
+            const double squared = s.nearest[row];
+            farthest = farthest < squared ? squared : farthest;
+        }
+        ((T *)s.reaches)[first / CELL] = (T)(sqrt(farthest) * (1 + 4 * (double)UNIT) + (double)LEAST);
+    }
+
     void add_masses(int64_t block) const {
         const int64_t first = block * SEEDING_BLOCK, count = present(first, SEEDING_BLOCK);
-        const double *const nearest = s.nearest + first;
+        const double *const nearest = s.drawn + first;
         double part[8] = {};
-        if (p.weights)
-            for (int64_t i = 0; i < count; i++) part[i % 8] += nearest[i] * p.weights[first + i];
+        s.stale[block] = 0;
+        if (s.weights)
+            for (int64_t i = 0; i < count; i++) part[i % 8] += nearest[i] * s.weights[first + i];
         else
             for (int64_t i = 0; i < SEEDING_BLOCK; i += 8)
                 for (int64_t k = 0; k < 8; k++) part[k] += nearest[i + k];
@@ -151,7 +175,9 @@ template <typename T> struct Seeding : Lanes<T> {
     void bound_gains(int64_t block) {
         const int64_t begin = block * SEEDING_BLOCK, end = begin + present(begin, SEEDING_BLOCK);
         for (int64_t i = 0; i < n_panels * width * GROUP; i++) bound[i] = 0;
+        const uint16_t open = s.open[block] = s.order ? open_cells(begin) : (uint16_t)-1;
         for (int64_t first = begin; first < end; first += GROUP) {
+            if (!(open >> (first - begin) / CELL & 1)) continue;
             const int64_t count = present(first, GROUP);
             this->load_range(tile, first, count);
             if (p.weights) load_weights(first, count);
@@ -166,6 +192,30 @@ template <typename T> struct Seeding : Lanes<T> {
             s.gains[block * s.n_candidates + j] =
                 (sum * (1 + 256 * (double)UNIT) + SEEDING_BLOCK * (double)LEAST) / s.weight_scale;
         }
+    }
+
+    // The cells of a block in which some sample may be closer to a candidate: a sample within r of the middle is at
+    // least as far from a candidate as the middle is, less r.
+    uint16_t open_cells(int64_t begin) const {
+        const int64_t first = begin / CELL, stride = cell_stride(p.n_samples);
+        T most[CELLS];
+        int32_t is_open[CELLS] = {};
+        for (int64_t i = 0; i < CELLS; i++) {
+            const T away = (((const T *)p.radii)[first + i] + ((const T *)s.reaches)[first + i]) * (1 + 4 * UNIT);
+            most[i] = away * away * (1 + 4 * UNIT) + LEAST;
+        }
+        for (int64_t j = 0; j < s.n_candidates; j++) {
+            T squared[CELLS] = {};
+            for (int64_t f = 0; f < p.n_features; f++) {
+                const T *const middle = (const T *)p.cells + f * stride + first;
+                const T place = keys[j * p.n_features + f] * (T)-0.5;
+                for (int64_t i = 0; i < CELLS; i++) squared[i] += (middle[i] - place) * (middle[i] - place);
+            }
+            for (int64_t i = 0; i < CELLS; i++) is_open[i] |= !(squared[i] * (T)(1 - error) > most[i]);
+        }
+        uint16_t bits = 0;
+        for (int64_t i = 0; i < CELLS; i++) bits |= (uint16_t)(is_open[i] << i);
+        return bits;
     }
 
     // Weights in T, not below the true ones but for rounding.
@@ -223,7 +273,7 @@ template <typename T> struct Seeding : Lanes<T> {
     void find_gain(int64_t block, int64_t candidate) {
         const int64_t begin = block * SEEDING_BLOCK;
         int64_t rows[SEEDING_BLOCK + 1], n_closer = 0;
-        const int64_t count = find_marked(begin, candidate, rows);
+        const int64_t count = find_marked(block, candidate, rows);
         double gain = 0.0;
         for (int64_t i = 0; i < count; i++) {
             const int64_t row = rows[i];
@@ -241,12 +291,15 @@ template <typename T> struct Seeding : Lanes<T> {
 
     static const int64_t AHEAD = 8;
 
-    int64_t find_marked(int64_t begin, int64_t candidate, int64_t *rows) const {
-        const int64_t end = begin + present(begin, SEEDING_BLOCK);
+    int64_t find_marked(int64_t block, int64_t candidate, int64_t *rows) const {
+        const int64_t begin = block * SEEDING_BLOCK, end = begin + present(begin, SEEDING_BLOCK);
         int64_t count = 0;
-        for (int64_t row = begin; row < end; row++) {
-            rows[count] = row;
-            count += s.marks[row] >> candidate & 1;
+        for (int64_t first = begin; first < end; first += CELL) {
+            if (!(s.open[block] >> (first - begin) / CELL & 1)) continue;
+            for (int64_t row = first; row < first + present(first, CELL); row++) {
+                rows[count] = row;
+                count += s.marks[row] >> candidate & 1;
+            }
         }
         return count;
     }
@@ -262,8 +315,14 @@ template <typename T> struct Seeding : Lanes<T> {
     // Make the candidate whose gain was found last a center of a block.
     void move(int64_t block) const {
         const int64_t begin = block * SEEDING_BLOCK;
-        for (int64_t i = 0; i < s.n_closer[block]; i++) set_nearest(begin + s.places[begin + i], s.closer[begin + i]);
-        if (s.n_closer[block]) add_masses(block);
+        int64_t cell = -1;
+        for (int64_t i = 0; i < s.n_closer[block]; i++) {
+            const int64_t place = s.places[begin + i];
+            set_nearest(begin + place, s.closer[begin + i]);
+            if (s.order && cell >= 0 && place / CELL != cell) find_reach(begin + cell * CELL);
+            cell = place / CELL;
+        }
+        if (s.order && cell >= 0) find_reach(begin + cell * CELL);
     }
 };
 
@@ -301,6 +360,13 @@ int64_t find_gain(const Problem *p, const Seeds *s, int64_t start, int64_t stop,
     return on_blocks<T>(
         p, s, start, stop, [=](Seeding<T> &seeding) { seeding.take_center(s->candidates[candidate]); },
         [=](Seeding<T> &seeding, int64_t block) { seeding.find_gain(block, candidate); });
+}
+
+template <typename T> int64_t add_masses(const Problem *p, const Seeds *s, int64_t start, int64_t stop) {
+    const Seeding<T> seeding(*p, *s);
+    for (int64_t block = start; block < stop; block++)
+        if (s->stale[block]) seeding.add_masses(block);
+    return 0;
 }
 
 template <typename T> int64_t add_center(const Problem *p, const Seeds *s, int64_t start, int64_t stop) {

@@ -230,7 +230,7 @@ class StreamedCore:
             squared *= self.sample_weight
         return float(np.sum(squared.cpu().numpy()))  # pairwise and on one thread: one order
 
-    def seeding(self, weights: np.ndarray | None, first: int, n_trials: int) -> Seeding:
+    def seeding(self, weights: np.ndarray | None, first: int, n_trials: int, n_centers: int = 1) -> Seeding:
         """Begin a greedy k-means++ with a sample as the first center.
 
         Parameters
@@ -241,6 +241,8 @@ class StreamedCore:
             The sample.
         n_trials : int
             Candidates for each further center.
+        n_centers : int
+            About how many there will be: what is worth preparing depends on it.
         """
         return PlainSeeding(self, weights, first)
 
