@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from sktransclust.cli import main
-from sktransclust.evaluation.speed import peers, report
+from sktransclust.evaluation.speed import measure, peers, report
 from sktransclust.evaluation.speed.cells import CELLS, GROWTH, QUICK, Cell, given_centers, make_data
 from sktransclust.evaluation.speed.limits import Limits, measure_limits
 from sktransclust.evaluation.speed.measure import Settings, Timing, time_cell
@@ -110,6 +110,24 @@ def test_a_peer_is_timed_where_it_can_and_compared_with_the_references_labels():
     assert by_peer["idle"].agreement == np.mean(reference.labels_ == 0)
     assert {t.n_iter for t in timings[:3]} == {reference.n_iter_}
     assert all(t.rounds == 2 for t in timings)
+
+
+def test_short_calls_are_repeated_within_a_turn_and_timed_each(monkeypatch):
+    now, calls = [0.0], {"short": 0, "long": 0}
+    monkeypatch.setitem(measure.CLOCKS, "wall", lambda: now[0])
+
+    def lasting(name, duration):
+        def call():
+            now[0] += duration
+            calls[name] += 1
+
+        return call
+
+    works = {"short": lasting("short", 0.004), "long": lasting("long", 1.0)}
+    times = measure._rounds(works, Settings(repeat=3))
+    np.testing.assert_allclose(times["short"], [0.004] * 3, rtol=1e-9)
+    np.testing.assert_allclose(times["long"], [1.0] * 3, rtol=1e-9)
+    assert calls == {"short": 1 + 3 * 6, "long": 1 + 3}  # one to find out how many fill a turn of 0.02 s
 
 
 def test_absent_peers_are_named(monkeypatch):

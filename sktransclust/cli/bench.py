@@ -28,7 +28,9 @@ def add_bench(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     bench.add_argument("--cells", type=int, nargs="+", metavar="I", help="only these problems, from 0")
     bench.add_argument("--tasks", nargs="+", metavar="TASK", help="of fit, predict, k-means++, '10 starts'")
     bench.add_argument("--peers", nargs="+", metavar="NAME", help="only these, and scikit-learn's lloyd")
-    bench.add_argument("--repeat", type=int, help="timed calls of each (7)")
+    bench.add_argument(
+        "--repeat", type=int, help="timed turns of each (7); a turn is one call, or several short ones"
+    )
     bench.add_argument("--max-iter", type=int, help="most iterations of a fit (50)")
     bench.add_argument("--budget", type=float, metavar="SECONDS", help="for a task of a problem, about (60)")
     bench.add_argument("--clock", help="wall, or cpu: processor time, for one thread on a busy machine")
