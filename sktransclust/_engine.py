@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 
 import numpy as np
@@ -17,6 +18,8 @@ from .core.dense_samples import DenseSamples
 from .core.frame import Frame, frame_of, safe_exponent
 from .core.streamed import StreamedCore
 from .core.survey import blocks, extent_of
+
+_FEW_CENTERS = 2**12  # numbers; more are no longer quick to compare
 
 
 def fit_core(
@@ -46,19 +49,34 @@ def query_core(
     Its frames come from the centers alone, so that a sample's answer does not depend on the
     other samples.
     """
-    centers = centers.astype(np.float64)
-    dtype = np.dtype(str(X.dtype).removeprefix("torch."))
-    sizes = np.abs(centers)
-    if sizes.max() > np.finfo(dtype).max:  # far beyond what float32 data can hold
-        X = X.double() if isinstance(X, torch.Tensor) else X.astype(np.float64)
-        dtype = np.dtype(np.float64)
-    reference = Frame(None, safe_exponent(sizes, np.dtype(np.float64)))
-    if sp.issparse(X):
-        score = Frame(None, safe_exponent(sizes, dtype))
+    centers = np.ascontiguousarray(centers, np.float64)
+    asked = _dtype_of(X), sp.issparse(X)
+    if centers.size <= _FEW_CENTERS:
+        dtype, score, reference = _kept_frames(centers.tobytes(), centers.shape[1], *asked)
     else:
-        score = frame_of(*extent_of(centers), dtype)
+        dtype, score, reference = _query_frames(centers, *asked)
+    if dtype != asked[0]:
+        X = X.double() if isinstance(X, torch.Tensor) else X.astype(dtype)
     samples = _samples(X, score, reference, device)
     return _core(samples, sample_weight, backend, embedding, len(centers)), reference.to_local(centers)
+
+
+def _query_frames(centers: np.ndarray, dtype: np.dtype, sparse: bool) -> tuple[np.dtype, Frame, Frame]:
+    """Return the type of a query's samples, their score frame and their reference frame."""
+    sizes = np.abs(centers)
+    if sizes.max() > np.finfo(dtype).max:  # far beyond what float32 data can hold
+        dtype = np.dtype(np.float64)
+    reference = Frame(None, safe_exponent(sizes, np.dtype(np.float64)))
+    score = Frame(None, safe_exponent(sizes, dtype)) if sparse else frame_of(*extent_of(centers), dtype)
+    return dtype, score, reference
+
+
+@functools.lru_cache(maxsize=32)
+def _kept_frames(
+    centers: bytes, n_features: int, dtype: np.dtype, sparse: bool
+) -> tuple[np.dtype, Frame, Frame]:
+    """Do the same; kept for some models, since a small prediction takes half as long again without."""
+    return _query_frames(np.frombuffer(centers).reshape(-1, n_features), dtype, sparse)
 
 
 def answer(
@@ -141,7 +159,7 @@ def _on_device(X: np.ndarray | torch.Tensor, device: torch.device) -> np.ndarray
 
 def data_frame(X: Data) -> Frame:
     """Return the frame at the mean of the data."""
-    dtype = np.dtype(str(X.dtype).removeprefix("torch."))
+    dtype = _dtype_of(X)
     if sp.issparse(X):
         return Frame(None, safe_exponent(np.abs(X.data), dtype))
     if isinstance(X, torch.Tensor):
@@ -149,6 +167,10 @@ def data_frame(X: Data) -> Frame:
         return frame_of(mean.cpu().numpy(), low.cpu().numpy(), high.cpu().numpy(), dtype)
 
     return frame_of(*extent_of(X), dtype)
+
+
+def _dtype_of(X: Data) -> np.dtype:
+    return X.dtype if isinstance(X.dtype, np.dtype) else np.dtype(str(X.dtype).removeprefix("torch."))
 
 
 def is_same_clustering(a: torch.Tensor, b: torch.Tensor) -> bool:

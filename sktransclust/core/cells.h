@@ -114,7 +114,8 @@ template <typename T> struct CellKernel : Tile<T> {
     bool exceeds_all(const T *score) const {
         const Indices no = {}, yes = 1 - no;
         Indices within = no;
-        for (int v = 0; v < VECTORS; v++) within |= ((const Vector *)score)[v] > ((const Vector *)limit)[v] ? no : yes;
+        const Vector *const most_of = (const Vector *)limit;
+        for (int v = 0; v < VECTORS; v++) within |= ((const Vector *)score)[v] > most_of[v] ? no : yes;
         return !any_of(within);
     }
 
@@ -137,11 +138,13 @@ template <typename T> struct CellKernel : Tile<T> {
         const int64_t n_panels = (n_of + 5) / 6, width = (n_of + n_panels - 1) / n_panels;
         for (int64_t i = n_of; i < n_panels * width; i++) keys[i] = (int32_t)n_keys;  // none
         p.cell_labels[cell] = -1;
-        const T longest = (middle_lengths()[cell] + ((const T *)p.radii)[cell]) * (1 + 4 * UNIT), enough = this->gap(longest);
+        const T longest = (middle_lengths()[cell] + ((const T *)p.radii)[cell]) * (1 + 4 * UNIT);
+        const T enough = this->gap(longest);
+        const bool few = p.only_changes && n_panels == 1;
         for (int64_t begin = first; begin < last; begin += GROUP) {
             const int64_t present = last - begin < GROUP ? last - begin : GROUP;
             tile = group_of(begin);
-            if (p.only_changes && present == GROUP && n_panels == 1 && keep(width, keys, p.labels + begin, enough)) continue;
+            if (few && present == GROUP && keep(width, keys, p.labels + begin, enough)) continue;
             for (int64_t i = 0; i < GROUP; i++)
                 length[i] = ((const T *)p.lengths)[begin + (i < present ? i : present - 1)];
             this->begin_tile(1);
@@ -240,8 +243,10 @@ template <typename T> struct Enclosure : Lanes<T> {
     explicit Enclosure(const Problem &problem) : Lanes<T>(problem), stride(cell_stride(p.n_samples)) {}
 
     void find(int64_t cell, int64_t first, int64_t last) const {
-        for (int64_t row = first; row < last; row += GROUP)
-            this->load_range((T *)p.lanes + row / GROUP * p.n_features * GROUP, row, last - row < GROUP ? last - row : GROUP);
+        for (int64_t row = first; row < last; row += GROUP) {
+            T *const group = (T *)p.lanes + row / GROUP * p.n_features * GROUP;
+            this->load_range(group, row, last - row < GROUP ? last - row : GROUP);
+        }
         T *const middle = (T *)p.cells + cell;
         T square = 0;
         for (int64_t f = 0; f < p.n_features; f++) {

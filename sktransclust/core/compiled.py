@@ -94,8 +94,10 @@ class _Iterations(PackedKeys):
         self._cells = spared if isinstance(spared, Cells) else None
         shape, n_samples = (n_clusters, samples.n_features), samples.n_samples
         self.labels: torch.Tensor | None = None  # of the last iteration
-        # What an iteration meets, about: features of samples times clusters.
-        self.work = n_samples * (samples.n_features + 5) * (1 if self._cells else n_clusters)
+        # About what an iteration meets: features of samples times clusters; with cells, few of these.
+        self.work = n_samples * samples.n_features
+        if self._cells is None:
+            self.work = n_samples * n_clusters * (samples.n_features + 5)
         self._last, self._sums = np.empty((2, *shape))
         vectors = np.empty((8, n_clusters))
         self.weights = vectors[5]
@@ -318,6 +320,8 @@ class CompiledCore(StreamedCore):
         return tile * max(-(-samples.n_samples // tile // _MAX_CHUNKS), rows // tile, 1)
 
     def _chunks(self, n_clusters: int) -> list[Ranges]:
+        if self.samples.n_samples <= self._tile_rows(n_clusters):
+            return [[(0, self.samples.n_samples)]]
         tiles = list(itertools.chain.from_iterable(super()._chunks(n_clusters)))
         per_chunk = self._chunk_rows(n_clusters) // self._tile_rows(n_clusters)
         return [tiles[first : first + per_chunk] for first in range(0, len(tiles), per_chunk)]

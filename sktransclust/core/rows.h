@@ -176,13 +176,15 @@ template <typename T> struct Rows {
 // Of so few features that to find each point first would take longer.
 template <int D, typename T> void few_squares(const Rows<T> &rows, int64_t start, int64_t stop, double *squared) {
     const Problem &p = rows.p;
+    const bool scaled = p.reference_scale != 0.0;
     for (int64_t row = start; row < stop; row++) {
         const T *const value = rows.values + row * p.row_stride;
         const double *const center = p.centers + p.labels[row] * D;
         double sum = 0.0;
         for (int f = 0; f < D; f++) {
-            const double difference = (double)(value[f] - rows.shift[f]) - center[f];
-            sum += difference * difference;
+            const double place =
+                scaled ? (double)value[f * p.column_stride] * p.reference_scale : (double)rows.local(row, f);
+            sum += (place - center[f]) * (place - center[f]);
         }
         squared[row] = sum;
     }
@@ -192,9 +194,8 @@ template <typename T>
 void squares(const Problem *problem, int64_t start, int64_t stop, double *point, double *squared) {
     Rows<T> rows(*problem);
     rows.point = point;
-    const bool plain = rows.plain_rows && problem->reference_scale == 0.0;
-    if (plain && problem->n_features == 2) return few_squares<2>(rows, start, stop, squared);
-    if (plain && problem->n_features == 3) return few_squares<3>(rows, start, stop, squared);
+    if (problem->n_features == 2) return few_squares<2>(rows, start, stop, squared);
+    if (problem->n_features == 3) return few_squares<3>(rows, start, stop, squared);
     for (int64_t row = start; row < stop; row++) {
         rows.find_point(row);
         squared[row] = rows.squared_distance(problem->centers + problem->labels[row] * problem->n_features);
