@@ -21,8 +21,7 @@ ribbons the quartiles.
 A step of one model of four features, with 8 tasks of 128 samples, takes one core 5.4 ms while nothing else
 runs. All 342 models of the ``laptop`` profile take about 11 to 12 core-hours, to judge by what was done of
 them on a busy machine: at most six hours with two cores, if each runs one command with its part of the
-figures. All but those that only Fig. 15 and 17 need are trained, of one seed each; these two figures are
-marked below, with the command that makes them.
+figures. All of them are trained, of one seed each.
 
 Short trainings say nothing about the paper's claims. Eq. 20 of the models of Fig. 6 with a code is above 1.7
 after 1000 steps and first below 1 between steps 4600 and 5400; over the last 800 of 8000 steps its mean is
