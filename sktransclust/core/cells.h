@@ -18,6 +18,11 @@ namespace {
 // How far apart the middles of a feature are; there is room for whole registers of them.
 inline int64_t cell_stride(int64_t n_samples) { return (n_samples + 64 * CELL - 1) / (64 * CELL) * 64; }
 
+// Where the group of samples that begins with a row lies in lanes.
+template <typename T, int64_t GROUP> T *group_of(const Problem &p, int64_t row) {
+    return (T *)p.lanes + row / GROUP * p.n_features * GROUP;
+}
+
 template <typename T> struct CellKernel : Tile<T> {
     using Rows<T>::p;
     using Rows<T>::UNIT;
@@ -28,7 +33,6 @@ template <typename T> struct CellKernel : Tile<T> {
     using Tile<T>::second;
     using Tile<T>::length;
     using Tile<T>::room;
-    using Tile<T>::upper;
     using Tile<T>::index;
 
     typedef typename Lanes<T>::Vector Vector;
@@ -143,7 +147,7 @@ template <typename T> struct CellKernel : Tile<T> {
         const bool few = p.only_changes && n_panels == 1;
         for (int64_t begin = first; begin < last; begin += GROUP) {
             const int64_t present = last - begin < GROUP ? last - begin : GROUP;
-            tile = group_of(begin);
+            tile = group_of<T, GROUP>(p, begin);
             if (few && present == GROUP && keep(width, keys, p.labels + begin, enough)) continue;
             for (int64_t i = 0; i < GROUP; i++)
                 length[i] = ((const T *)p.lengths)[begin + (i < present ? i : present - 1)];
@@ -207,8 +211,6 @@ template <typename T> struct CellKernel : Tile<T> {
         return !any_of(open);
     }
 
-    T *group_of(int64_t row) const { return (T *)p.lanes + row / GROUP * p.n_features * GROUP; }
-
     const T *middle_lengths() const { return (const T *)p.cells + p.n_features * cell_stride(p.n_samples); }
 
     int64_t assign(int64_t start, int64_t stop, int64_t *doubtful, int64_t *changed) {
@@ -244,8 +246,7 @@ template <typename T> struct Enclosure : Lanes<T> {
 
     void find(int64_t cell, int64_t first, int64_t last) const {
         for (int64_t row = first; row < last; row += GROUP) {
-            T *const group = (T *)p.lanes + row / GROUP * p.n_features * GROUP;
-            this->load_range(group, row, last - row < GROUP ? last - row : GROUP);
+            this->load_range(group_of<T, GROUP>(p, row), row, last - row < GROUP ? last - row : GROUP);
         }
         T *const middle = (T *)p.cells + cell;
         T square = 0;

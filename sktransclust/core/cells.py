@@ -36,7 +36,8 @@ class Cells:
     samples : DenseSamples
     sample_weight : Tensor of shape (n_samples,), float64, or None
     middles : ndarray of shape (n_features + 1, n_places)
-        Memory for the kernels, as are the next two; there are whole registers of places.
+        Memory for the kernels, as are the next ones; there are whole registers of places. kernel.h says what
+        they write there.
     radii : ndarray of shape (n_places,)
     lanes : ndarray of shape (n_places, n_features * CELL)
     labels : ndarray of shape (n_places,), int32
