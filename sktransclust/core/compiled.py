@@ -29,7 +29,7 @@ from .seeding import Seeding
 from .streamed import Ahead, Iteration, Ranges, Result, StreamedCore
 from .threads import n_threads, ordered_map
 
-_WORTH_BOUNDS = 2**18  # n_samples * n_clusters * (n_features + 5), from which bounds save more than they cost
+_WORTH_BOUNDS = 2**16  # n_samples * n_clusters * (n_features + 5), from which bounds save more than they cost
 _WORTH_CELLS = 2**17  # n_samples * n_clusters, times 4 for each feature, from which cells do so instead
 _CENTERS_WORTH_CELLS = 32  # from which cells spare more of k-means++ than the order of the draws costs
 _MOST_IN_CELLS = 2**26  # values, of which cells keep two copies
